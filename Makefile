@@ -1,0 +1,36 @@
+# Two commands from nothing: `make demo` and `make test`. Both set up .venv first.
+PYTHON ?= python3.11
+VENV   ?= .venv
+BUILD  ?= $(shell command -v nvidia-smi >/dev/null 2>&1 && echo gpu || echo cpu)
+# Where CPU wheels of torch are not on the default index: PIP_OPTIONS="--extra-index-url <PyTorch's CPU index>"
+PIP_OPTIONS ?=
+
+BIN := $(VENV)/bin
+# Everything that a run needs is in the repository: nothing is downloaded, nobody is told.
+OFFLINE := HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 RAY_USAGE_STATS_ENABLED=0
+
+.PHONY: demo test lint types setup clean
+
+demo: setup ## caption the sample dataset on the demo model
+	$(OFFLINE) $(BIN)/framescribe run --config conf/quickstart.yaml
+	$(BIN)/python -m demo.show out/quickstart
+
+test: setup ## every test
+	$(OFFLINE) $(BIN)/pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+setup: $(VENV)/.installed-$(BUILD)
+
+$(VENV)/.installed-$(BUILD): pyproject.toml
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet $(PIP_OPTIONS) --editable '.[$(BUILD),dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) out dist build

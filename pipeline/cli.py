@@ -1,0 +1,82 @@
+"""The `framescribe` command: run, plan, models."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from pipeline.config_file import load_config
+from pipeline.errors import ConfigError, EngineError
+from pipeline.models.registry import load_spec, model_types
+
+EXIT_CONFIG = 2
+EXIT_ENGINE = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 2 for a wrong configuration, 3 for engines that fail."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.command(arguments))
+    except ConfigError as error:
+        for problem in error.problems:
+            print(f"error: {problem}", file=sys.stderr)
+        return EXIT_CONFIG
+    except EngineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_ENGINE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="framescribe", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, command, text in (
+        ("run", _run, "caption what is not captioned yet"),
+        ("plan", _plan, "show what a run would do, and everything that is wrong, without an engine"),
+    ):
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.add_argument("--config", required=True, help="YAML file, such as conf/caption.yaml")
+        sub.add_argument("overrides", nargs="*", metavar="field.name=value", help="in place of the file's")
+        sub.set_defaults(command=command)
+    models = commands.add_parser("models", help="list the model types")
+    models.set_defaults(command=_models)
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from pipeline.run import run
+
+    summary = run(load_config(arguments.config, arguments.overrides))
+    print("\n".join(summary.lines()))
+    return 0
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from pipeline.plan import make_plan
+    from pipeline.preview import first_prompts
+
+    plan = make_plan(load_config(arguments.config, arguments.overrides))
+    tasks = len(plan.recipe.tasks)
+    print(f"manifest   {plan.manifest.rows:,} items in {len(plan.manifest.files)} file(s), {tasks} task(s)")
+    print(f"output     {plan.ledger.folder}")
+    print(f"shards     {plan.shard_count:,} of up to {plan.record.shard_rows:,} rows")
+    print(f"done       {plan.done_rows:,} items; to do: {plan.work_rows:,} in {plan.batch_count:,} batches")
+    print(f"model      {plan.config.model.type}: {plan.model}")
+    print(f"recipe     {plan.recipe.id}: sampling {plan.recipe.sampling}")
+    for warning in plan.warnings:
+        print(f"warning    {warning}")
+    for preview in first_prompts(plan):
+        print(f"prompt     {preview.id} [{preview.task}]: {preview.error or repr(preview.prompt)}")
+    return 0
+
+
+def _models(_: argparse.Namespace) -> int:
+    for name in model_types():
+        spec = load_spec(name)
+        print(f"{name:<20} {', '.join(spec.modalities):<28} {spec.repository}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""What a run's YAML may say, checked by pydantic: every field, its meaning and its default."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+PositiveInt = Annotated[int, Field(gt=0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ColumnsConfig(_Part):
+    """Which manifest column plays which role; a role not named here is the column of the role's name."""
+
+    id: str | None = None
+    image: str | None = None
+    images: str | None = None
+    video: str | None = None
+    question: str | None = None
+
+
+class ManifestConfig(_Part):
+    """What to process."""
+
+    uri: str = Field(description="Parquet, JSONL, CSV, a glob, or a folder of media files")
+    columns: ColumnsConfig = ColumnsConfig()
+    keep: list[str] = Field(default=[], description="columns passed through to the results")
+
+
+class ModelConfig(_Part):
+    """Which model answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    type: str = Field(description="a file of conf/models by its name, or the path of such a file")
+    path: str | None = Field(
+        default=None, description="instead of the spec's repository: folder, hub name, object-store URI"
+    )
+    revision: str | None = None
+    trust_remote_code: bool = Field(
+        default=False, description="run the model repository's own Python; needs a pinned `revision`"
+    )
+
+
+class TaskConfig(_Part):
+    """One question put to every item."""
+
+    prompt: str = Field(min_length=1, description="asked of an item that brings no question of its own")
+
+
+class SamplingConfig(BaseModel):
+    """How answers are drawn; any other field of vLLM's SamplingParams may stand here too."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    max_tokens: PositiveInt | None = None
+    seed: int | None = None
+
+
+class VideoConfig(_Part):
+    """Which frames of a video the model sees."""
+
+    num_frames: PositiveInt | None = Field(default=None, description="so many, evenly spaced (default 16)")
+    fps: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="so many frames a second, at most `max_frames`"
+    )
+    max_frames: PositiveInt = 64
+    max_pixels: PositiveInt | None = Field(default=None, description="of one frame; default: the model's")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> VideoConfig:
+        if self.num_frames is not None and self.fps is not None:
+            raise ValueError("set either num_frames or fps, not both")
+        return self
+
+
+class MediaConfig(_Part):
+    """How media become pixels."""
+
+    max_pixels: PositiveInt | None = Field(
+        default=None, description="of an image as the model sees it; default: the model's own limit"
+    )
+    video: VideoConfig = VideoConfig()
+    max_per_item: PositiveInt = Field(default=8, description="images of one item")
+    max_bytes: PositiveInt = Field(default=512 * 2**20, description="of one file; more is a failed item")
+    max_file_pixels: PositiveInt = Field(
+        default=200_000_000, description="of an image or frame in the file, checked before it is decoded"
+    )
+
+
+class ReplicasConfig(_Part):
+    """How many engines: a fixed number where `min` equals `max`."""
+
+    min: PositiveInt = 1
+    max: PositiveInt = 1
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ReplicasConfig:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) is more than max ({self.max})")
+        return self
+
+
+class EngineConfig(_Part):
+    """Who answers, and with how many GPUs. Nothing here changes an answer."""
+
+    kind: Literal["vllm", "echo"] = Field(
+        default="vllm", description="`echo` answers each question with itself at once: to try the pipeline"
+    )
+    device: Literal["auto", "gpu", "cpu"] = Field(
+        default="auto", description="auto: cpu where vLLM's CPU build is installed, else gpu"
+    )
+    tensor_parallel_size: PositiveInt = 1
+    replicas: ReplicasConfig = ReplicasConfig()
+    batches_in_flight: PositiveInt = Field(default=16, description="per replica, so that it never waits")
+    max_restarts: Annotated[int, Field(ge=0)] = Field(
+        default=5, description="of one replica's engine before the run is given up"
+    )
+    args: dict[str, Any] = Field(default={}, description="any vLLM engine argument")
+    request_log: str | None = Field(
+        default=None, description="folder for one JSON line per request sent to an engine (for audits)"
+    )
+
+    @field_validator("replicas", mode="before")
+    @classmethod
+    def _fixed(cls, value: Any) -> Any:
+        return {"min": value, "max": value} if isinstance(value, int) else value
+
+
+class OutputConfig(_Part):
+    """Where results go and in which pieces."""
+
+    uri: str
+    shard_rows: PositiveInt = Field(default=4096, description="manifest rows of one result file")
+    batch_rows: PositiveInt = Field(default=32, description="rows carried and made durable together")
+    accept_truncated: bool = Field(
+        default=False, description="an answer cut off at max_tokens counts as ok instead of failed"
+    )
+
+
+class S3Config(_Part):
+    """How s3:// is reached; what is not set comes from the usual AWS environment and files."""
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    anonymous: bool = False
+    access_key_id: SecretStr | None = None
+    secret_access_key: SecretStr | None = None
+    session_token: SecretStr | None = None
+
+
+class StorageConfig(_Part):
+    """What a manifest may name, and how stores are reached."""
+
+    s3: S3Config = S3Config()
+    allowed_schemes: frozenset[str] = frozenset({"file", "s3", "gs", "gcs", "az", "abfs"})
+    allowed_roots: list[str] = Field(
+        default=[], description="local folders that a manifest may name besides its own"
+    )
+    fetch_threads: PositiveInt = Field(default=16, description="downloads at once in one prepare task")
+
+
+class RunConfig(_Part):
+    """A whole run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    manifest: ManifestConfig
+    model: ModelConfig
+    prompt: str | None = Field(default=None, description="short for tasks: {caption: {prompt: …}}")
+    tasks: dict[str, TaskConfig] = {}
+    sampling: SamplingConfig = SamplingConfig()
+    media: MediaConfig = MediaConfig()
+    engine: EngineConfig = EngineConfig()
+    output: OutputConfig
+    storage: StorageConfig = StorageConfig()
+
+    @model_validator(mode="after")
+    def _has_a_question(self) -> RunConfig:
+        if (self.prompt is None) == (not self.tasks):
+            raise ValueError("set either `prompt` (one question) or `tasks` (several), and one of them")
+        return self
+
+    @property
+    def questions(self) -> dict[str, str]:
+        """Task name → the prompt that it puts to each item."""
+        if self.prompt is not None:
+            return {"caption": self.prompt}
+        return {name: task.prompt for name, task in self.tasks.items()}

@@ -1,0 +1,102 @@
+"""Hosts vLLM's AsyncLLM, set for throughput. The only module that knows vLLM's classes."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from pipeline.engine.base import Answer, Request
+from pipeline.errors import Code, EngineError, ItemError
+
+_TOO_LONG = re.compile(r"longer than the maximum model length|maximum context length", re.IGNORECASE)
+_TOO_MANY = re.compile(r"At most \d+ \w+\(s\) may be provided", re.IGNORECASE)
+
+
+class VllmEngine:
+    """One AsyncLLM with `engine_args` as given, over batch defaults.
+
+    `UsageContext.LLM_CLASS` makes vLLM plan for a batch job (16,384 tokens a step, 1,024 sequences)
+    where its default plans for a server (2,048); only final answers leave the engine.
+
+    Raises:
+        EngineError: with vLLM's own reason, if it cannot start.
+    """
+
+    def __init__(self, engine_args: dict[str, Any]) -> None:
+        os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+        os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+        from vllm import AsyncEngineArgs
+        from vllm.usage.usage_lib import UsageContext
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        arguments = {"disable_log_stats": True, **engine_args}
+        try:
+            self._engine = AsyncLLM.from_engine_args(
+                AsyncEngineArgs(**arguments), usage_context=UsageContext.LLM_CLASS
+            )
+        except Exception as error:
+            raise EngineError(f"vLLM cannot start: {_root_cause(error)}") from error
+
+    async def generate(self, request: Request) -> Answer:
+        """Answer one request; see `Engine.generate`."""
+        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
+
+        try:
+            final = None
+            async for output in self._engine.generate(
+                request.prompt, _sampling_params(request.sampling), request.id
+            ):
+                final = output
+        except EngineDeadError as error:
+            raise EngineError("the vLLM engine died") from error
+        except EngineGenerateError as error:
+            raise ItemError(Code.REQUEST_REJECTED, f"vLLM: {_root_cause(error)}") from error
+        except _client_errors() as error:
+            raise ItemError(_code_of(str(error)), f"vLLM: {error}") from error
+        if final is None:
+            raise ItemError(Code.ENGINE_FAILED, "vLLM ended the request without an answer")
+        output = final.outputs[0]
+        return Answer(
+            text=output.text,
+            finish_reason=output.finish_reason or "",
+            prompt_tokens=len(final.prompt_token_ids or ()),
+            output_tokens=len(output.token_ids),
+        )
+
+    def close(self) -> None:
+        """Stop the engine's processes and free its memory."""
+        self._engine.shutdown()
+
+
+def _sampling_params(fields: dict[str, Any]) -> Any:
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    return SamplingParams(**fields, output_kind=RequestOutputKind.FINAL_ONLY)
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    from vllm import exceptions
+
+    # vLLM 0.25 has VLLMValidationError as a ValueError; later versions have a base class for all of them.
+    return (getattr(exceptions, "VLLMClientError", exceptions.VLLMValidationError), ValueError)
+
+
+def _code_of(message: str) -> Code:
+    if _TOO_LONG.search(message):
+        return Code.PROMPT_TOO_LONG
+    return Code.TOO_MANY_MEDIA if _TOO_MANY.search(message) else Code.REQUEST_REJECTED
+
+
+def _root_cause(error: BaseException) -> str:
+    """The innermost cause that says something: vLLM's outer errors often have an empty message."""
+    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    seen = {id(error)}
+    inner = error.__cause__ or error.__context__
+    while inner is not None and id(inner) not in seen:
+        seen.add(id(inner))
+        if str(inner):
+            told = f"{type(inner).__name__}: {inner}"
+        inner = inner.__cause__ or inner.__context__
+    return told

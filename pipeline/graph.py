@@ -1,0 +1,99 @@
+"""The stages of a run as a Ray Data graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ray
+from ray.data import ActorPoolStrategy, DataContext, Dataset
+
+from pipeline.engine.arguments import Device, device_of
+from pipeline.plan import Plan
+from pipeline.results.lineage import file_metadata
+from pipeline.stages.connect import Connect
+from pipeline.stages.generate import Generate, GenerateSetup
+from pipeline.stages.prepare import Prepare
+from pipeline.stages.read import Read
+from pipeline.stages.write import Write
+
+
+def build_graph(plan: Plan) -> Dataset:
+    """Read → prepare → generate → write over the plan's work; each row of the result is a durable batch.
+
+    Read and prepare differ in `num_cpus` so that Ray Data keeps them apart: fused, one task would decode
+    a whole shard.
+    """
+    context = DataContext.get_current()
+    context.enable_progress_bars = False
+    context.enable_operator_progress_bars = False
+    config = plan.config
+    work = ray.data.from_items(plan.work, override_num_blocks=len(plan.work))
+    read = work.map_batches(
+        Read(plan.storage, plan.manifest), batch_size=1, batch_format="numpy", num_cpus=0.25
+    )
+    batches = read.repartition(target_num_rows_per_block=1)
+    prepare = Prepare(
+        storage=plan.storage,
+        loader=plan.loader,
+        prompts=tuple(plan.recipe.tasks.values()),
+        answering=plan.recipe.answering,
+        max_bytes=config.media.max_bytes,
+        max_per_item=config.media.max_per_item,
+    )
+    prepared = batches.map_batches(prepare, batch_size=1, batch_format="pyarrow", num_cpus=1)
+    answered = prepared.map_batches(
+        Generate,
+        fn_constructor_args=[_setup(plan)],
+        batch_size=1,
+        batch_format="pyarrow",
+        compute=_pool(plan),
+        **_resources(plan, device_of(config)),
+    )
+    write = Write(plan.ledger, file_metadata(plan.recipe.as_dict(), plan.recipe.id))
+    return answered.map_batches(write, batch_size=1, batch_format="pyarrow", num_cpus=0.25)
+
+
+def _setup(plan: Plan) -> GenerateSetup:
+    config = plan.config
+    connect = Connect(
+        kind=config.engine.kind,
+        spec=plan.spec,
+        storage=plan.storage,
+        model=plan.model,
+        absolute=plan.absolute_model,
+        arguments=plan.arguments,
+        sampling=plan.recipe.sampling,
+        environment=_environment(plan),
+    )
+    return GenerateSetup(
+        connect=connect,
+        tasks=plan.recipe.tasks,
+        max_images=config.media.max_per_item,
+        max_restarts=config.engine.max_restarts,
+        accept_truncated=config.output.accept_truncated,
+        request_log=config.engine.request_log,
+    )
+
+
+def _pool(plan: Plan) -> ActorPoolStrategy:
+    engine = plan.config.engine
+    return ActorPoolStrategy(
+        min_size=engine.replicas.min,
+        max_size=max(engine.replicas.min, min(engine.replicas.max, plan.batch_count)),
+        max_tasks_in_flight_per_actor=engine.batches_in_flight,
+        max_concurrent_calls_per_actor=engine.batches_in_flight,
+    )
+
+
+def _resources(plan: Plan, device: Device) -> dict[str, Any]:
+    if plan.config.engine.kind == "echo" or device == "cpu":
+        # On a CPU the engine's own threads take what cores there are; Ray's share is for the other stages.
+        return {"num_cpus": 0}
+    return {"num_gpus": plan.config.engine.tensor_parallel_size, "num_cpus": 1}
+
+
+def _environment(plan: Plan) -> dict[str, str]:
+    several = plan.config.engine.replicas.max * plan.config.engine.tensor_parallel_size > 1
+    if device_of(plan.config) == "cpu" and several:
+        return {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+    return {}

@@ -1,0 +1,50 @@
+"""What makes media, recipes and items the same: BLAKE2b digests, shown as version-8 UUIDs (RFC 9562)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+
+def uuid8(data: bytes) -> str:
+    """A version-8 UUID of the data's 128-bit BLAKE2b digest (six bits of it give way to the version)."""
+    value = int.from_bytes(blake2b(data, digest_size=16).digest(), "big")
+    value = value & ~(0xF << 76) | 8 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
+
+
+def media_uuid(data: bytes) -> str:
+    """The identity of a media file: of its bytes alone, wherever it lies and whatever it is called."""
+    return uuid8(data)
+
+
+def pixels_uuid(media: str, settings: Mapping[str, Any]) -> str:
+    """The identity of what the model is shown: the media's UUID and every setting that changes its pixels.
+
+    vLLM's caches take it as the whole identity (`multi_modal_uuids`), so two different arrays of pixels
+    must never share it.
+    """
+    return uuid8(canonical({"media": media, "settings": dict(settings)}))
+
+
+def recipe_id(recipe: Mapping[str, Any]) -> str:
+    """The identity of a recipe: 16 hexadecimal digits, the same whatever the order of its fields."""
+    return blake2b(canonical(recipe), digest_size=8).hexdigest()
+
+
+def item_uuid(media: Sequence[str], question: str, answering: Mapping[str, Any]) -> str:
+    """The identity of an answer: the media in their order, the question as asked, and how it is answered.
+
+    `answering` is the recipe without the prompts of its tasks, so that another task's prompt does not
+    change it.
+    """
+    return uuid8(canonical({"media": list(media), "question": question, "answering": dict(answering)}))
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys and nothing optional: equal values give equal bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,117 @@
+"""What a manifest is once it has been opened: its files, its columns, and where their rows begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import pyarrow as pa
+
+from pipeline.storage import FileInfo
+
+
+class Format(StrEnum):
+    """How the rows of a manifest file are written."""
+
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+    CSV = "csv"
+    TSV = "tsv"
+    MEDIA = "media"
+    """No file of rows: the media files of a folder or glob, one row each."""
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Parquet's index: `stops[i]` is the row behind row group i (int64)."""
+
+    stops: pa.Int64Array
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """A text file's sparse index: `starts[i]` is the byte at which row i x `stride` begins (int64)."""
+
+    stride: int
+    starts: pa.Int64Array
+    size: int
+
+
+@dataclass(frozen=True)
+class MediaPaths:
+    """Media files by their paths relative to the folder, in the order of their rows."""
+
+    paths: pa.StringArray
+
+
+@dataclass(frozen=True)
+class ManifestFile:
+    """One file of rows, or the one listing of a media folder.
+
+    `name` is its path relative to the manifest's folder ("" for a listing), `fingerprint` changes when the
+    file (or any file of the listing) does, `header` holds the columns of a CSV in their order.
+    """
+
+    uri: str
+    name: str
+    format: Format
+    rows: int
+    fingerprint: str
+    header: tuple[str, ...] = ()
+    index: RowGroups | Offsets | MediaPaths | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The manifest's column for each role, None where it has none."""
+
+    id: str | None = None
+    image: str | None = None
+    images: str | None = None
+    video: str | None = None
+    question: str | None = None
+
+    def named(self) -> dict[str, str]:
+        """Role → column, of the roles that have one."""
+        return {role: column for role, column in vars(self).items() if column is not None}
+
+    def media(self) -> dict[str, str]:
+        """Role → column, of the roles that carry media."""
+        return {r: c for r, c in self.named().items() if r in ("image", "images", "video")}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What to process. `ignored` counts the files of its folder that are neither rows nor media."""
+
+    uri: str
+    files: tuple[ManifestFile, ...]
+    columns: Columns
+    keep: pa.Schema
+    has_images: bool
+    has_videos: bool
+    ignored: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files together."""
+        return sum(file.rows for file in self.files)
+
+    def for_workers(self) -> Manifest:
+        """The same without indexes and listings: all that `read` needs, and small enough for every task."""
+        return replace(self, files=tuple(replace(file, index=None) for file in self.files))
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What opening one manifest file found. `schema` has the columns with their types as far as known."""
+
+    schema: pa.Schema
+    rows: int
+    index: RowGroups | Offsets
+    header: tuple[str, ...] = ()
+
+
+def fingerprint_of(info: FileInfo) -> str:
+    """A text that changes when the file does: its size, and its ETag or else its modification time."""
+    return f"{info.size}:{info.etag or info.mtime}"

@@ -1,0 +1,114 @@
+"""An image file's bytes to RGB pixels: first frame, upright, on white, no larger than the budget."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, UnidentifiedImageError
+
+from pipeline.errors import Code, ItemError
+from pipeline.media.rgb import raw_mode, to_rgb
+from pipeline.media.shrink import PixelBudget, shrunk_size
+from pipeline.media.sniff import is_cut_short, looks_like
+
+# Pillow also opens formats that run other programs (EPS), have no signature (TGA), or are not needed.
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "AVIF", "JPEG2000", "PPM", "ICO", "QOI")
+# A JPEG is decoded to at least this many times the final size: the filter needs more than 1.
+_DRAFT_MARGIN = 2
+_REDUCING_GAP = 3.0
+_ORIENTATION = 0x0112
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+Image.init()  # once: opening by an explicit list of formats registers plugins on first use, from any thread
+
+
+def decode_image(data: bytes, *, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np.uint8]:
+    """Decode an image file to uint8 (H, W, 3) RGB, shrunk to `budget`; of an animation the first frame.
+
+    Orientation (EXIF) is applied, transparency is laid over white, and greys deeper than 8 bits keep their
+    full range. `max_pixels` bounds width x height as the header says, before pixels are decoded; Pillow's
+    own bound (2 x PIL.Image.MAX_IMAGE_PIXELS) holds besides. Colour profiles are not applied. Thread safe.
+
+    Raises ItemError: EMPTY_FILE, NOT_MEDIA (another kind of file), TOO_LARGE, DECODE_TRUNCATED (the end of
+    the file is missing) or DECODE_CORRUPT.
+    """
+    if not data:
+        raise ItemError(Code.EMPTY_FILE, "the image file has 0 bytes: fetch or export it again")
+    kind = looks_like(data)
+    if kind.family in {"video", "audio", "document"}:
+        raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}")
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            return _pixels(image, budget, max_pixels)
+    except ItemError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        found = re.search(r"(\d+) pixels", str(error))
+        raise _too_large(found[1] if found else "too many", max_pixels) from error
+    except MemoryError as error:
+        raise ItemError(Code.TOO_LARGE, "no memory left to decode this image: lower max_pixels") from error
+    except UnidentifiedImageError as error:
+        if kind.family != "image":
+            raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}") from error
+        if kind.name in {"HEIC image", "JPEG XL image"}:
+            raise ItemError(
+                Code.NOT_MEDIA, f"{kind.name}s are not supported: convert it to JPEG or PNG"
+            ) from error
+        raise _damaged(data, kind.name, "its header cannot be read") from error
+    except Exception as error:  # Pillow's plugins let about ten exception types out on damaged files
+        raise _damaged(data, kind.name, str(error)) from error
+
+
+def _pixels(image: Image.Image, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np.uint8]:
+    width, height = image.size
+    if width * height > max_pixels:
+        raise _too_large(f"{width}x{height} = {width * height}", max_pixels)
+    target = shrunk_size(width, height, budget)
+    if image.format in {"JPEG", "MPO"}:
+        image.draft(None, (target[0] * _DRAFT_MARGIN, target[1] * _DRAFT_MARGIN))
+    stored = raw_mode(image)
+    image.load()
+    # After loading: a TIFF turns itself upright, sides swapped, and forgets its orientation then.
+    orientation = _orientation(image)
+    if image.format == "TIFF":
+        target = shrunk_size(*image.size, budget)
+    upright = to_rgb(image, stored)
+    if upright.size != target:
+        upright = upright.resize(target, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)
+    if orientation in _UPRIGHT:
+        upright = upright.transpose(_UPRIGHT[orientation])
+    return np.array(upright)
+
+
+def _orientation(image: Image.Image) -> int:
+    """Return the EXIF orientation, 1 (upright) where there is none or the EXIF block is unreadable."""
+    try:
+        found = image.getexif().get(_ORIENTATION, 1)
+    except (SyntaxError, ValueError, TypeError, KeyError, IndexError, OSError, OverflowError):
+        return 1  # the pixels are whole, and no orientation is what most files mean
+    return found if isinstance(found, int) else 1
+
+
+def _too_large(size: str, max_pixels: int) -> ItemError:
+    return ItemError(
+        Code.TOO_LARGE,
+        f"the image has {size} pixels, more than max_pixels={max_pixels}: raise it or shrink the file",
+    )
+
+
+def _damaged(data: bytes, name: str, why: str) -> ItemError:
+    why = "".join(c if c.isprintable() else "?" for c in why)[:120]
+    if "truncated" in why.lower() or "unexpected end" in why.lower() or is_cut_short(data):
+        return ItemError(Code.DECODE_TRUNCATED, f"the {name} ends too early ({why}): fetch it again")
+    return ItemError(Code.DECODE_CORRUPT, f"the {name} is damaged ({why}): replace the file")

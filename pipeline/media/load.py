@@ -1,0 +1,71 @@
+"""From a file's bytes to what a model takes, with the identity of both."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipeline.config import MediaConfig
+from pipeline.identity import media_uuid, pixels_uuid
+from pipeline.media.image import decode_image
+from pipeline.media.shrink import PixelBudget
+from pipeline.media.video import FrameSampling, decode_video
+from pipeline.models.packing import LoadedMedia
+from pipeline.models.spec import Kind, ModelSpec
+
+DEFAULT_FRAMES = 16
+
+
+@dataclass(frozen=True)
+class MediaLoader:
+    """Decodes media for one model under one configuration.
+
+    `image`, `video` and `sampling` are all that changes the pixels, so they belong to the recipe and to
+    the identity of the pixels; `max_file_pixels` only refuses.
+    """
+
+    image: PixelBudget
+    video: PixelBudget
+    sampling: FrameSampling
+    max_file_pixels: int
+
+    @classmethod
+    def of(cls, config: MediaConfig, spec: ModelSpec) -> MediaLoader:
+        """The loader for a run: the configuration's limits where it sets them, else the model's."""
+        video = config.video
+        frames = None if video.fps else video.num_frames or DEFAULT_FRAMES
+        return cls(
+            image=_budget(spec, "image", config.max_pixels),
+            video=_budget(spec, "video", video.max_pixels),
+            sampling=FrameSampling(frames, video.fps, video.max_frames if video.fps else None),
+            max_file_pixels=config.max_file_pixels,
+        )
+
+    def settings(self, kind: Kind) -> dict[str, Any]:
+        """What changes the pixels of this kind of media, as plain values."""
+        if kind == "image":
+            return {"shrink": asdict(self.image)}
+        return {"shrink": asdict(self.video), "sampling": asdict(self.sampling)}
+
+    def load(self, kind: Kind, data: bytes) -> tuple[str, LoadedMedia]:
+        """The media UUID of the bytes, and their pixels.
+
+        Raises:
+            ItemError: if the bytes are not such media, damaged, or too large.
+        """
+        media = media_uuid(data)
+        uuid = pixels_uuid(media, self.settings(kind))
+        if kind == "image":
+            pixels = decode_image(data, budget=self.image, max_pixels=self.max_file_pixels)
+            return media, LoadedMedia("image", uuid, pixels)
+        frames, metadata = decode_video(
+            data, sampling=self.sampling, budget=self.video, max_pixels=self.max_file_pixels
+        )
+        return media, LoadedMedia("video", uuid, frames, metadata)
+
+
+def _budget(spec: ModelSpec, kind: Kind, max_pixels: int | None) -> PixelBudget:
+    if max_pixels is not None:
+        return PixelBudget(max_pixels=max_pixels)
+    media = spec.media.get(kind)
+    return PixelBudget(**media.shrink.model_dump()) if media else PixelBudget()

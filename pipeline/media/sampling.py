@@ -1,0 +1,61 @@
+"""Which frames of a video are shown to the model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class FrameSampling:
+    """Either `num_frames` evenly spaced frames of the whole clip, or `fps` frames of each second of it.
+
+    num_frames: how many frames, the first and the last of the clip among them. None: sample by `fps`.
+    fps: frames per second of playing time. None: sample by `num_frames`.
+    max_frames: never more than this; where `fps` asks for more, this many evenly spaced. None: no bound.
+
+    Raises ValueError when not exactly one of `num_frames` and `fps` is given, or one is not positive.
+    """
+
+    num_frames: int | None = None
+    fps: float | None = None
+    max_frames: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.num_frames is None) == (self.fps is None):
+            raise ValueError(f"give exactly one of num_frames ({self.num_frames}) and fps ({self.fps})")
+        for name in ("num_frames", "max_frames"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}: give at least 1")
+        if self.fps is not None and not (math.isfinite(self.fps) and self.fps > 0):
+            raise ValueError(f"fps is {self.fps}: give a number above 0")
+
+
+def frame_indices(total: int, native_fps: float, sampling: FrameSampling) -> list[int]:
+    """Return the indices, ascending and each once, of the frames to take from a clip of `total` frames.
+
+    Evenly spaced means numpy.linspace(0, total - 1, N) rounded down, as vLLM does. By rate, frame k is the
+    one shown k / fps seconds into the clip. A clip with fewer frames than asked for gives every frame once.
+    Raises ValueError when `total` is less than 1 or `native_fps` (frames/second) is not a positive number.
+    """
+    if total < 1:
+        raise ValueError(f"a clip of {total} frames has none to take")
+    if not (math.isfinite(native_fps) and native_fps > 0):
+        raise ValueError(f"a clip of {native_fps} frames per second has no playing time")
+    cap = total if sampling.max_frames is None else min(total, sampling.max_frames)
+    if sampling.num_frames is not None:
+        return _evenly(total, min(cap, sampling.num_frames))
+    assert sampling.fps is not None  # by FrameSampling
+    step = max(1.0, native_fps / sampling.fps)
+    # The small excess keeps a frame that rounding puts a hair before its own start.
+    count = math.ceil(total / step - 1e-9)
+    if count > cap:
+        return _evenly(total, cap)
+    return [min(total - 1, int(k * step + 1e-6)) for k in range(count)]
+
+
+def _evenly(total: int, count: int) -> list[int]:
+    return [int(index) for index in np.linspace(0, total - 1, count).astype(np.int64)]

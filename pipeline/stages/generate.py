@@ -1,0 +1,175 @@
+"""Ask an engine the questions of a batch, and turn answers and failures into result rows."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import pyarrow as pa
+
+from pipeline.engine.base import Engine, Request
+from pipeline.engine.supervisor import EngineSupervisor
+from pipeline.errors import Code, ItemError
+from pipeline.models.packing import pack
+from pipeline.models.prompt import PromptBuilder
+from pipeline.results.schema import failed, result_schema
+from pipeline.stages.batch import Batch, unpack_media
+
+
+@dataclass(frozen=True)
+class StartedEngine:
+    """What `GenerateSetup.start` brings up: an engine, and what turns items into its requests."""
+
+    engine: Callable[[], Engine]
+    builder: PromptBuilder
+    sampling: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GenerateSetup:
+    """All that an actor needs. `connect` runs on the actor's node, where the model's files are."""
+
+    connect: Callable[[], StartedEngine]
+    tasks: dict[str, str]
+    max_images: int
+    max_restarts: int
+    accept_truncated: bool
+    request_log: str | None
+
+
+class Generate:
+    """The actor that hosts one engine. Ray Data calls it for several batches at once."""
+
+    def __init__(self, setup: GenerateSetup) -> None:
+        started = time.time()
+        self._setup = setup
+        connection = setup.connect()
+        self._builder, self._sampling = connection.builder, connection.sampling
+        self._engine = EngineSupervisor(connection.engine, setup.max_restarts)
+        self._log = _open_log(setup.request_log)
+        self._numbers = itertools.count()
+        self._name = f"{socket.gethostname()}-{os.getpid()}"
+        self._meter = _Meter()
+        self._start_seconds = time.time() - started
+
+    async def __call__(self, row: pa.Table) -> AsyncIterator[pa.Table]:
+        """One batch: prepared items in, result rows out."""
+        started = time.time()
+        batch = Batch.from_row(row)
+        with self._meter:
+            places = [(i, task) for i in range(batch.items.num_rows) for task in self._setup.tasks]
+            media = batch.items["media"].combine_chunks()
+            items = batch.items.drop_columns(["media", "keep"]).to_pylist()
+            results = await asyncio.gather(*(self._result(items[i], media[i], task) for i, task in places))
+        for result in results:
+            result["manifest"] = batch.stats["manifest"]
+        table = _result_table(batch.items["keep"].take([i for i, _ in places]), results)
+        stats = {
+            **batch.stats,
+            "generate_start": started,
+            "generate_end": time.time(),
+            "engine": {
+                "name": self._name,
+                "start_seconds": self._start_seconds,
+                "idle_seconds": self._meter.idle_seconds,
+                "restarts": self._engine.restarts,
+            },
+        }
+        yield Batch(batch.shard, batch.start, batch.stop, table, stats).to_row()
+
+    async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
+        position = list(self._setup.tasks).index(task)
+        question = item["question"] or self._setup.tasks[task]
+        result: dict[str, Any] = {
+            "id": item["id"],
+            "task": task,
+            "question": question,
+            "attempts": 0,
+            "item_uuid": item["item_uuids"][position] if item["item_uuids"] else None,
+            "media_uuids": item["media_uuids"],
+            "prepare_seconds": item["seconds"],
+            "row": item["row"],
+        }
+        if item["error_code"]:
+            return result | failed(item["error_code"], item["error"], Code(item["error_code"]).retryable)
+        started = time.perf_counter()
+        try:
+            result |= await self._ask(question, media, result["item_uuid"])
+        except ItemError as error:
+            result |= failed(error.code.value, error.reason, error.code.retryable)
+            result["attempts"] = max(1, result["attempts"])
+        return result | {"generate_seconds": time.perf_counter() - started}
+
+    async def _ask(self, question: str, media: pa.Scalar, uuid: str) -> dict[str, Any]:
+        loaded = [unpack_media(one) for one in media]
+        prompt = pack(self._builder, question, loaded, self._setup.max_images)
+        request = Request(f"{uuid}-{next(self._numbers)}", prompt, self._sampling)
+        if self._log:
+            self._log.write(json.dumps({"item_uuid": uuid, "time": time.time()}) + "\n")
+        answer, attempts = await self._engine.generate(request)
+        columns: dict[str, Any] = {
+            "status": "ok",
+            "text": answer.text,
+            "source": "engine",
+            "attempts": attempts,
+            "finish_reason": answer.finish_reason,
+            "prompt_tokens": answer.prompt_tokens,
+            "output_tokens": answer.output_tokens,
+        }
+        if answer.finish_reason == "stop" or (
+            answer.finish_reason == "length" and self._setup.accept_truncated
+        ):
+            return columns
+        if answer.finish_reason == "length":
+            reason = "the answer was cut off at sampling.max_tokens; `text` has what there is"
+            return columns | failed(Code.OUTPUT_TRUNCATED.value, reason, False)
+        reason = f"the engine ended the answer with {answer.finish_reason!r}"
+        return columns | failed(Code.ENGINE_FAILED.value, reason, Code.ENGINE_FAILED.retryable)
+
+
+class _Meter:
+    """Measures how long no batch was in hand, since the first one came."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._idle_since: float | None = None
+        self.idle_seconds = 0.0
+
+    def __enter__(self) -> None:
+        if self._inside == 0 and self._idle_since is not None:
+            self.idle_seconds += time.monotonic() - self._idle_since
+        self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._inside -= 1
+        if self._inside == 0:
+            self._idle_since = time.monotonic()
+
+
+def _open_log(folder: str | None) -> TextIO | None:
+    if folder is None:
+        return None
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return (Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl").open("a", buffering=1)
+
+
+def _result_table(keep: pa.ChunkedArray, results: list[Mapping[str, Any]]) -> pa.Table:
+    kept = keep.combine_chunks()
+    fields = list(kept.type)
+    schema = result_schema(pa.schema(fields))
+    names = {field.name for field in fields}
+    columns = [
+        kept.field(field.name)
+        if field.name in names
+        else pa.array([result.get(field.name) for result in results], field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

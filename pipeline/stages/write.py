@@ -1,0 +1,48 @@
+"""Make the results of a batch durable, and tell the driver what became of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline.results.ledger import Ledger
+from pipeline.stages.batch import Batch
+
+
+@dataclass(frozen=True)
+class Write:
+    """The stage. `lineage` goes into each file's metadata."""
+
+    ledger: Ledger
+    lineage: dict[str, str]
+
+    def __call__(self, row: pa.Table) -> pa.Table:
+        """One batch: result rows in; out goes a small row of numbers, once the file is there."""
+        batch = Batch.from_row(row)
+        started = time.time()
+        table = batch.items.replace_schema_metadata(self.lineage)
+        self.ledger.put_batch(batch.shard, (batch.start, batch.stop), table)
+        codes = Counter(code for code in table["error_code"].to_pylist() if code)
+        stats = {
+            **batch.stats,
+            "write_start": started,
+            "write_end": time.time(),
+            "rows": table.num_rows,
+            "codes": dict(codes),
+            "sources": dict(Counter(s for s in table["source"].to_pylist() if s)),
+            "prompt_tokens": sum(n or 0 for n in table["prompt_tokens"].to_pylist()),
+            "output_tokens": sum(n or 0 for n in table["output_tokens"].to_pylist()),
+            "prepare_seconds": sum(n or 0 for n in table["prepare_seconds"].to_pylist()),
+        }
+        return pa.table(
+            {
+                "shard": [batch.shard],
+                "start": pa.array([batch.start], pa.int64()),
+                "stop": pa.array([batch.stop], pa.int64()),
+                "stats": [json.dumps(stats)],
+            }
+        )
