@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import ray
@@ -13,7 +14,7 @@ from pipeline.results.lineage import file_metadata
 from pipeline.stages.connect import Connect
 from pipeline.stages.generate import Generate, GenerateSetup
 from pipeline.stages.prepare import Prepare
-from pipeline.stages.read import Read
+from pipeline.stages.read import Read, work_rows
 from pipeline.stages.write import Write
 
 
@@ -23,13 +24,15 @@ def build_graph(plan: Plan) -> Dataset:
     Read and prepare differ in `num_cpus` so that Ray Data keeps them apart: fused, one task would decode
     a whole shard.
     """
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    logging.getLogger("ray.data._internal.progress").setLevel(logging.ERROR)
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.enable_operator_progress_bars = False
     config = plan.config
-    work = ray.data.from_items(plan.work, override_num_blocks=len(plan.work))
+    work = ray.data.from_arrow(work_rows(plan.work))
     read = work.map_batches(
-        Read(plan.storage, plan.manifest), batch_size=1, batch_format="numpy", num_cpus=0.25
+        Read(plan.storage, plan.manifest.for_workers()), batch_size=1, batch_format="pyarrow", num_cpus=0.25
     )
     batches = read.repartition(target_num_rows_per_block=1)
     prepare = Prepare(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pipeline.config import RunConfig
 from pipeline.config_file import LoadedConfig
-from pipeline.engine.arguments import engine_arguments, vllm_version
+from pipeline.engine.arguments import engine_arguments, unknown_arguments, vllm_version
 from pipeline.engine.weights import fingerprint, is_folder_path
 from pipeline.errors import ConfigError
 from pipeline.manifest import Manifest, open_manifest, shards
@@ -202,7 +202,7 @@ def _weights(storage: Storage, config: RunConfig, model: str) -> str:
 
 
 def _model_problems(config: RunConfig, spec: ModelSpec) -> list[str]:
-    problems = []
+    problems = unknown_arguments(config.engine.args) if config.engine.kind == "vllm" else []
     remote = config.model.path is None or not is_folder_path(config.model.path)
     if spec.trust_remote_code and remote and not config.model.trust_remote_code:
         problems.append(

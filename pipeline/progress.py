@@ -15,7 +15,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Progress:
-    """Shows result rows done, the rate since the first answer, the time left, and failures."""
+    """Shows result rows done, the rate since an engine was up, the time left, and failures."""
 
     def __init__(self, total: int, done_before: int, tally: Tally) -> None:
         self._tally = tally

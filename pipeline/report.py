@@ -24,10 +24,8 @@ class Tally:
     busy: Counter[str] = field(default_factory=Counter)
     waiting: Counter[str] = field(default_factory=Counter)
     engines: dict[str, dict[str, float]] = field(default_factory=dict)
-    first_prepare: float | None = None
-    first_answer: float | None = None
+    first_request: float | None = None
     last_answer: float | None = None
-    first_batch_rows: int = 0
 
     def add(self, stats: Mapping[str, Any]) -> None:
         """Count one durable batch."""
@@ -44,10 +42,7 @@ class Tally:
         known = self.engines.setdefault(engine["name"], {"start_seconds": engine["start_seconds"]})
         for name in ("idle_seconds", "restarts"):
             known[name] = max(known.get(name, 0), engine[name])
-        if self.first_prepare is None or stats["prepare_start"] < self.first_prepare:
-            self.first_prepare = stats["prepare_start"]
-        if self.first_answer is None or stats["generate_end"] < self.first_answer:
-            self.first_answer, self.first_batch_rows = stats["generate_end"], stats["rows"]
+        self.first_request = min(self.first_request or stats["generate_start"], stats["generate_start"])
         self.last_answer = max(self.last_answer or 0.0, stats["generate_end"])
 
     @property
@@ -56,11 +51,14 @@ class Tally:
         return sum(self.codes.values())
 
     @property
+    def answering_seconds(self) -> float:
+        """From the moment an engine took its first batch to the last answer."""
+        return (self.last_answer or 0.0) - (self.first_request or 0.0)
+
+    @property
     def rate(self) -> float | None:
-        """Result rows per second from the first answered batch to the last; None before there are two."""
-        if self.first_answer is None or self.last_answer is None or self.last_answer <= self.first_answer:
-            return None
-        return (self.rows - self.first_batch_rows) / (self.last_answer - self.first_answer)
+        """Result rows per second while engines were up; None before there are any."""
+        return self.rows / self.answering_seconds if self.answering_seconds > 0 else None
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class RunSummary:
         cached: of this run's rows, those answered without an engine.
         seconds: from the command to the last file.
         engine_start_seconds: of the slowest engine.
-        rows_per_second: from the first answered batch to the last.
+        rows_per_second: from the moment an engine took its first batch to the last answer.
         busy_seconds: added over all workers of a stage; of generate: over batches, which overlap.
         waiting_seconds: added over batches, and of engines without a batch in hand (`engine idle`).
     """
@@ -97,7 +95,7 @@ class RunSummary:
     @classmethod
     def of(cls, tally: Tally, *, output: str, rows: int, done_before: int, started: float) -> RunSummary:
         """The summary of what was counted."""
-        span = (tally.last_answer or 0.0) - (tally.first_answer or 0.0)
+        span = tally.answering_seconds
         engines = tally.engines.values()
         idle = sum(engine["idle_seconds"] for engine in engines)
         return cls(

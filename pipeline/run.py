@@ -12,6 +12,7 @@ from typing import Any
 import ray
 
 from pipeline.config_file import LoadedConfig
+from pipeline.errors import EngineError
 from pipeline.graph import build_graph
 from pipeline.plan import Plan, make_plan
 from pipeline.progress import Progress
@@ -60,24 +61,27 @@ def run(loaded: LoadedConfig) -> RunSummary:
 def _infer(plan: Plan, tally: Tally, progress: Progress) -> None:
     finish = ray.remote(num_cpus=0.25, max_retries=3)(_finish)
     ledger = ray.put(plan.ledger)
-    unfinished = {
-        work.shard.name: [set(work.ranges), (work.shard.start, work.shard.stop)] for work in plan.work
-    }
+    rows_of = {one.shard.name: (one.shard.start, one.shard.stop) for one in plan.work}
+    waiting_for = {one.shard.name: set(one.ranges) for one in plan.work}
     finishing: list[Any] = []
     for table in build_graph(plan).iter_batches(batch_size=None, batch_format="pyarrow"):
         for row in table.to_pylist():
-            tally.add(json.loads(row["stats"]))
-            waiting, rows = unfinished[row["shard"]]
-            waiting.discard((row["start"], row["stop"]))
-            if not waiting:
-                del unfinished[row["shard"]]
-                finishing.append(finish.remote(ledger, row["shard"], rows))
-        done, finishing = ray.wait(finishing, num_returns=len(finishing), timeout=0) if finishing else ([], [])
-        ray.get(done)
+            stats = json.loads(row["stats"])
+            if "fatal" in stats:
+                raise EngineError(stats["fatal"])
+            tally.add(stats)
+            shard = row["shard"]
+            waiting_for[shard].discard((row["start"], row["stop"]))
+            if not waiting_for[shard]:
+                del waiting_for[shard]
+                finishing.append(finish.remote(ledger, shard, rows_of[shard]))
+        if finishing:
+            done, finishing = ray.wait(finishing, num_returns=len(finishing), timeout=0)
+            ray.get(done)
         progress.update()
     ray.get(finishing)
-    if unfinished:
-        raise RuntimeError(f"{len(unfinished)} shards have no end; run the same command again")
+    if waiting_for:
+        raise RuntimeError(f"{len(waiting_for)} shards have no end; run the same command again")
 
 
 def _finish(ledger: Ledger, shard: str, rows: Range) -> int:
@@ -88,7 +92,7 @@ def _connect() -> None:
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(logging_level=logging.WARNING, log_to_driver=False)
+    ray.init(logging_level=logging.ERROR, log_to_driver=False)
 
 
 def _put_summary(plan: Plan, summary: RunSummary, started: float) -> None:

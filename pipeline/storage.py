@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -207,7 +208,7 @@ def _is_below(path: str, root: str) -> bool:
 
 def _file_info(uri: str, entry: dict[str, Any]) -> FileInfo:
     modified = entry.get("mtime", entry.get("LastModified"))
-    mtime = modified.timestamp() if hasattr(modified, "timestamp") else modified
+    mtime = modified.timestamp() if isinstance(modified, datetime) else modified
     etag = entry.get("ETag") or entry.get("etag")
     return FileInfo(uri, int(entry["size"] or 0), etag.strip('"') if etag else None, mtime)
 

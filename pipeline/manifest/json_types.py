@@ -19,7 +19,7 @@ def infer(values: Iterable[object]) -> pa.DataType:
     """The type that holds all the values. What has several types, or none, is kept as text."""
     try:
         return _settle(reduce(_merge, map(_type_of, values), pa.null()))
-    except RecursionError:
+    except UnicodeEncodeError:  # a name inside that is no text
         return pa.string()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,9 @@ from pipeline.manifest.shard import Shard
 from pipeline.manifest.text_index import index_records
 from pipeline.manifest.text_rows import byte_range, read_text
 from pipeline.storage import FileInfo, Storage
+
+MAX_DEPTH = 64
+"""Deeper nesting is refused, so that nothing that walks through a value has to fear it."""
 
 
 def probe_jsonl(storage: Storage, info: FileInfo) -> Probe:
@@ -30,16 +34,20 @@ def probe_jsonl(storage: Storage, info: FileInfo) -> Probe:
         rows, index = index_records(
             records(source, first, info.size), first, info.size, sample, sample_bytes=BLOCK_BYTES
         )
+    if not rows:
+        return Probe(pa.schema([]), 0, index)
     objects: list[dict[str, Any]] = []
+    reason = ""
     for record in sample:
         try:
-            objects.append(parse_jsonl(record, None))
+            objects.append(_object(record))
         except ValueError as error:
-            reason = error
-    if rows and not objects:
-        cause = f" ({reason})" if sample else ""
-        raise ValueError(f"none of its first lines is a JSON object{cause}; JSONL has one object in each line")
-    names = dict.fromkeys(name for values in objects for name in values)
+            reason = reason or f" ({error})"
+    if sample and _begins_array(sample[0]):
+        raise ValueError("it is a JSON array; make it one object a line: jq -c '.[]' IN > OUT")
+    if not objects:
+        raise ValueError(f"none of its first lines is a JSON object{reason}; JSONL has one in each line")
+    names = [name for name in dict.fromkeys(chain.from_iterable(objects)) if _is_text(name)]
     schema = pa.schema([(name, infer(values.get(name) for values in objects)) for name in names])
     return Probe(schema, rows, index)
 
@@ -55,25 +63,62 @@ def read_jsonl(
         yield from read_text(found, manifest, shard, ranges, partial(parse_jsonl, columns=used))
 
 
-def parse_jsonl(record: bytes, columns: Collection[str] | None) -> dict[str, Any]:
-    """The object of a line, only its `columns` if they are given.
+def parse_jsonl(record: bytes, columns: Collection[str]) -> dict[str, Any]:
+    """The `columns` that the object of a line has.
 
     Raises:
         ValueError: it is no UTF-8, no JSON, no object, or holds what is no text, with the reason.
     """
+    value = _object(record)
+    wanted = {name: value[name] for name in columns if name in value}
+    if rb"\ud" in record.lower() and not _is_text(json.dumps(wanted, ensure_ascii=False)):
+        raise ValueError("the line has half a surrogate pair (\\ud…), which is no text")
+    return wanted
+
+
+def _object(record: bytes) -> dict[str, Any]:
     try:
         value = json.loads(record.decode())
-        if not isinstance(value, dict):
-            raise ValueError(f"the line is a JSON {type(value).__name__} where an object belongs")
-        wanted = value if columns is None else {name: value[name] for name in columns if name in value}
-        if rb"\ud" in record.lower():
-            json.dumps(wanted, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise ValueError(f"the line is no JSON: {error.msg} at character {error.pos + 1}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"the line is no UTF-8: {error.reason} at byte {error.start + 1}") from error
-    except UnicodeEncodeError as error:
-        raise ValueError("the line has half a surrogate pair (\\ud…), which is no text") from error
     except RecursionError as error:
         raise ValueError("the line is nested too deeply") from error
-    return wanted
+    if not isinstance(value, dict):
+        raise ValueError(f"the line is a JSON {type(value).__name__} where an object belongs")
+    if record.count(b"[") + record.count(b"{") > MAX_DEPTH and not _is_flat(value):
+        raise ValueError("the line is nested too deeply")
+    return value
+
+
+def _is_flat(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for part in level
+            for inner in (part.values() if isinstance(part, dict) else part if isinstance(part, list) else ())
+        ]
+        if not level:
+            return True
+    return False
+
+
+def _is_text(text: str) -> bool:
+    """Whether it can be written: JSON can spell lone surrogates, which cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _begins_array(record: bytes) -> bool:
+    if not record.startswith(b"["):
+        return False
+    try:
+        value = json.loads(record)
+    except (ValueError, RecursionError):
+        return True
+    return any(isinstance(part, dict) for part in value)

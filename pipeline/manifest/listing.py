@@ -68,8 +68,8 @@ def list_files(storage: Storage, uri: str) -> Listing:
     Raises:
         ConfigError: nothing is there, it cannot be listed, or it is no manifest; with the cure.
     """
-    uri = _absolute(storage, uri)
     try:
+        uri = _absolute(storage, uri)
         base, named = _look(storage, uri)
     except FileNotFoundError as error:
         raise ConfigError([f"manifest.uri: {uri} does not exist"]) from error

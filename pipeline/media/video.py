@@ -22,6 +22,8 @@ __all__ = ["FrameSampling", "decode_video", "frame_indices"]
 
 # What the frames of one item may take in memory, whatever was asked for.
 MAX_CLIP_BYTES = 2**31
+# Where decord2 3.4 finds frames by seeking; elsewhere (AVI, FLV, MPEG-PS, WMV) it lands on others, silently.
+_SEEKABLE = {"MP4 or MOV video", "Matroska or WebM video", "GIF image"}
 # decord2 3.4 takes the padding of a narrow row for a fourth channel (widths 16, 24, 32, 48, 96 and 144; none
 # from 145 to 2000): frames narrower than this are decoded wider, then shrunk.
 _NARROW = 160
@@ -48,11 +50,13 @@ def decode_video(
     # decord can crash on, or silently shorten, a clip that lacks its end: it never sees one that says so.
     if kind.family == "video" and is_cut_short(data):
         raise ItemError(Code.DECODE_TRUNCATED, f"the {kind.name} ends too early: fetch it again")
+    if kind.name == "MPEG transport stream":
+        raise ItemError(Code.NOT_MEDIA, f"decord gives wrong frames of an {kind.name}: remux it to MP4 first")
     for width, height in declared_sizes(data):
         _check_frame(width, height, max_pixels)
     decord = _decord()
     try:
-        return _decode(data, sampling, budget, max_pixels)
+        return _decode(data, kind.name in _SEEKABLE, sampling, budget, max_pixels)
     except (decord.DECORDError, RuntimeError, AssertionError, UnicodeDecodeError, StopIteration) as error:
         raise _damaged(kind.name, error) from error
     except MemoryError as error:
@@ -60,7 +64,7 @@ def decode_video(
 
 
 def _decode(
-    data: bytes, sampling: FrameSampling, budget: PixelBudget, max_pixels: int
+    data: bytes, seekable: bool, sampling: FrameSampling, budget: PixelBudget, max_pixels: int
 ) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
     reader = _reader(data)
     height, width = reader.next().shape[:2]  # of the upright frame: decord applies the container's rotation
@@ -72,9 +76,9 @@ def _decode(
     target = shrunk_size(width, height, budget)
     _check_clip(len(indices), *target)
     decoded = _decoded_size(*target)
-    if decoded != (width, height):
+    if decoded != (width, height) or not seekable:
         reader = _reader(data, *decoded)
-    frames = reader.get_batch(indices).asnumpy()
+    frames = reader.get_batch(indices).asnumpy() if seekable else _in_turn(reader, indices)
     if decoded != target:
         frames = np.stack([np.asarray(Image.fromarray(frame).resize(target)) for frame in frames])
     metadata = {
@@ -86,6 +90,13 @@ def _decode(
         "do_sample_frames": False,
     }
     return frames, metadata
+
+
+def _in_turn(reader: Any, indices: list[int]) -> npt.NDArray[np.uint8]:
+    """Return the frames at `indices` of a fresh reader, all before them decoded: skip_frames() seeks too."""
+    wanted = set(indices)
+    decoded = (reader.next() for _ in range(indices[-1] + 1))
+    return np.stack([frame.asnumpy() for index, frame in enumerate(decoded) if index in wanted])
 
 
 @cache
@@ -132,6 +143,6 @@ def _damaged(name: str, error: Exception) -> ItemError:
             f"the {name} has no video stream that decord can decode: audio only, or re-encode it",
         )
     # decord's messages may carry the file's own bytes and a stack trace: the checks that failed say enough.
-    checks = re.findall(r"Check failed: ([\w.>() -]{1,80}[\w)])", text)
+    checks = re.findall(r"Check failed: (\w{1,80})", text)
     why = checks[-1] if checks else type(error).__name__
     return ItemError(Code.DECODE_CORRUPT, f"decord cannot decode this {name} ({why}): re-encode or replace it")

@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipeline.engine.base import Engine, Request
 from pipeline.engine.supervisor import EngineSupervisor
-from pipeline.errors import Code, ItemError
+from pipeline.errors import Code, EngineError, ItemError
 from pipeline.models.packing import pack
 from pipeline.models.prompt import PromptBuilder
 from pipeline.results.schema import failed, result_schema
@@ -51,9 +51,14 @@ class Generate:
     def __init__(self, setup: GenerateSetup) -> None:
         started = time.time()
         self._setup = setup
-        connection = setup.connect()
-        self._builder, self._sampling = connection.builder, connection.sampling
-        self._engine = EngineSupervisor(connection.engine, setup.max_restarts)
+        self._broken: Exception | None = None
+        try:
+            connection = setup.connect()
+            self._builder, self._sampling = connection.builder, connection.sampling
+            self._engine = EngineSupervisor(connection.engine, setup.max_restarts)
+        except (EngineError, OSError) as error:
+            # Told by the first batch: Ray would start a failing actor again.
+            self._broken = error
         self._log = _open_log(setup.request_log)
         self._numbers = itertools.count()
         self._name = f"{socket.gethostname()}-{os.getpid()}"
@@ -61,9 +66,23 @@ class Generate:
         self._start_seconds = time.time() - started
 
     async def __call__(self, row: pa.Table) -> AsyncIterator[pa.Table]:
-        """One batch: prepared items in, result rows out."""
-        started = time.time()
+        """One batch: prepared items in, result rows out.
+
+        Where no engine can be had, the batch comes back empty with the reason in its stats as `fatal`:
+        raised here, it would reach the driver as text amid Ray's, and cost the actor.
+        """
         batch = Batch.from_row(row)
+        try:
+            yield (await self._answer(batch)).to_row()
+        except EngineError as error:
+            none = _result_table(batch.items["keep"].slice(0, 0), [])
+            stats = {**batch.stats, "fatal": str(error)}
+            yield Batch(batch.shard, batch.start, batch.stop, none, stats).to_row()
+
+    async def _answer(self, batch: Batch) -> Batch:
+        if self._broken is not None:
+            raise EngineError(str(self._broken)) from self._broken
+        started = time.time()
         with self._meter:
             places = [(i, task) for i in range(batch.items.num_rows) for task in self._setup.tasks]
             media = batch.items["media"].combine_chunks()
@@ -83,7 +102,7 @@ class Generate:
                 "restarts": self._engine.restarts,
             },
         }
-        yield Batch(batch.shard, batch.start, batch.stop, table, stats).to_row()
+        return Batch(batch.shard, batch.start, batch.stop, table, stats)
 
     async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)
@@ -161,7 +180,7 @@ def _open_log(folder: str | None) -> TextIO | None:
     return (Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl").open("a", buffering=1)
 
 
-def _result_table(keep: pa.ChunkedArray, results: list[Mapping[str, Any]]) -> pa.Table:
+def _result_table(keep: pa.ChunkedArray, results: Sequence[Mapping[str, Any]]) -> pa.Table:
     kept = keep.combine_chunks()
     fields = list(kept.type)
     schema = result_schema(pa.schema(fields))

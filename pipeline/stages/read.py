@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pickle
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -33,10 +33,15 @@ class Read:
     storage: Storage
     manifest: Manifest
 
-    def __call__(self, row: dict[str, Any]) -> Iterator[pa.Table]:
+    def __call__(self, row: pa.Table) -> Iterator[pa.Table]:
         """One shard's work in; its batches out, as manifest rows."""
-        work: Work = row["item"][0]
+        work: Work = pickle.loads(row["work"][0].as_py())  # noqa: S301 (made by `work_rows` in the driver)
         file = self.manifest.files[work.shard.file]
         tables = read(self.storage, self.manifest, work.shard, work.ranges)
         for (start, stop), table in zip(work.ranges, tables, strict=True):
             yield Batch(work.shard.name, start, stop, table, {"manifest": file.name}).to_row()
+
+
+def work_rows(work: Sequence[Work]) -> list[pa.Table]:
+    """The graph's input: a table of one row for each shard."""
+    return [pa.table({"work": pa.array([pickle.dumps(one)], pa.large_binary())}) for one in work]

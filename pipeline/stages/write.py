@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,6 +24,8 @@ class Write:
     def __call__(self, row: pa.Table) -> pa.Table:
         """One batch: result rows in; out goes a small row of numbers, once the file is there."""
         batch = Batch.from_row(row)
+        if "fatal" in batch.stats:
+            return _told(batch, batch.stats)
         started = time.time()
         table = batch.items.replace_schema_metadata(self.lineage)
         self.ledger.put_batch(batch.shard, (batch.start, batch.stop), table)
@@ -38,11 +41,15 @@ class Write:
             "output_tokens": sum(n or 0 for n in table["output_tokens"].to_pylist()),
             "prepare_seconds": sum(n or 0 for n in table["prepare_seconds"].to_pylist()),
         }
-        return pa.table(
-            {
-                "shard": [batch.shard],
-                "start": pa.array([batch.start], pa.int64()),
-                "stop": pa.array([batch.stop], pa.int64()),
-                "stats": [json.dumps(stats)],
-            }
-        )
+        return _told(batch, stats)
+
+
+def _told(batch: Batch, stats: dict[str, Any]) -> pa.Table:
+    return pa.table(
+        {
+            "shard": [batch.shard],
+            "start": pa.array([batch.start], pa.int64()),
+            "stop": pa.array([batch.stop], pa.int64()),
+            "stats": [json.dumps(stats)],
+        }
+    )

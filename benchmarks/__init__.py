@@ -1,0 +1,1 @@
+"""Benchmarks: each a command that prints its own baseline beside its figure."""
