@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import fsspec
+from botocore.exceptions import BotoCoreError
 
 from pipeline.config import StorageConfig
 from pipeline.errors import Code, ItemError
@@ -264,5 +265,5 @@ def _coded(uri: str) -> Iterator[None]:
         raise ItemError(Code.FETCH_DENIED, f"{shown}: access denied") from error
     except (ImportError, ValueError) as error:
         raise ItemError(Code.FETCH_FAILED, f"{shown}: {type(error).__name__}: {error}") from error
-    except OSError as error:
+    except (OSError, BotoCoreError) as error:
         raise ItemError(Code.FETCH_FAILED, f"{shown}: {type(error).__name__}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pipeline.storage import is_absolute, join
+from pipeline.storage import join
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def one_medium(value: object, folder: str) -> MediaValue | None:
         case None:
             return None
         case str():
-            return MediaValue(_absolute(value, folder), None) if value.strip() else None
+            return MediaValue(join(folder, value), None) if value.strip() else None
         case bytes():
             return MediaValue(None, value)
         case {"bytes": bytes() as data, **others}:
@@ -69,10 +69,6 @@ def _json_list(text: str) -> object:
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, list) else text
-
-
-def _absolute(uri: str, folder: str) -> str:
-    return uri if is_absolute(uri) else join(folder, uri)
 
 
 def _kind(value: object) -> str:

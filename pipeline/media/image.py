@@ -79,10 +79,8 @@ def _pixels(image: Image.Image, budget: PixelBudget, max_pixels: int) -> npt.NDA
         image.draft(None, (target[0] * _DRAFT_MARGIN, target[1] * _DRAFT_MARGIN))
     stored = raw_mode(image)
     image.load()
-    # After loading: a TIFF turns itself upright, sides swapped, and forgets its orientation then.
+    # After loading: a TIFF has turned itself upright by then, and forgotten its orientation.
     orientation = _orientation(image)
-    if image.format == "TIFF":
-        target = shrunk_size(*image.size, budget)
     upright = to_rgb(image, stored)
     if upright.size != target:
         upright = upright.resize(target, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)

@@ -49,8 +49,8 @@ def frame_indices(total: int, native_fps: float, sampling: FrameSampling) -> lis
     if sampling.num_frames is not None:
         return _evenly(total, min(cap, sampling.num_frames))
     assert sampling.fps is not None  # by FrameSampling
-    step = max(1.0, native_fps / sampling.fps)
-    # The small excess keeps a frame that rounding puts a hair before its own start.
+    step = native_fps / sampling.fps
+    # What is added and taken off makes up for a step that rounding puts a hair beside a whole number.
     count = math.ceil(total / step - 1e-9)
     if count > cap:
         return _evenly(total, cap)

@@ -1,0 +1,1 @@
+"""How the demo model is trained, exported and examined."""

@@ -1,0 +1,183 @@
+"""300 pictures, 20 of them broken, on the real engine: locally, killed half-way, and through a job on S3."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.storage import Storage
+from tests.conftest import REPOSITORY, S3_SECRET, S3Server
+from tests.e2e.broken_pictures import Dataset, make_broken
+from tests.e2e.configurations import batch_files, results
+
+BIN = Path(sys.executable).parent
+SAME_COLUMNS = ["id", "task", "status", "text", "error_code", "item_uuid", "media_uuids", "row", "answer"]
+
+
+def command(manifest: object, output: object, *overrides: str) -> list[str]:
+    job = [sys.executable, "jobs/caption_dataset.py", "--config", "conf/quickstart.yaml"]
+    return [*job, f"manifest.uri={manifest}", f"output.uri={output}", "output.shard_rows=64", *overrides]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return make_broken(tmp_path_factory.mktemp("broken"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    """What a run gives that nothing happens to."""
+    output = tmp_path_factory.mktemp("undisturbed") / "out"
+    done = subprocess.run(command(dataset.manifest, output), cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "280 ok, 20 failed" in done.stdout
+    table = results(str(output))
+    again = subprocess.run(command(dataset.manifest, output), cwd=REPOSITORY, capture_output=True, text=True)
+    assert "nothing to do: all 300 rows" in again.stdout
+    assert results(str(output)).equals(table)
+    return table
+
+
+def test_280_are_right_and_20_have_their_own_code(dataset: Dataset, undisturbed: pa.Table) -> None:
+    rows = undisturbed.to_pylist()
+    assert Counter(row["status"] for row in rows) == {"ok": 280, "failed": 20}
+    assert {row["id"]: row["error_code"] for row in rows if row["status"] == "failed"} == dataset.codes
+    assert all(row["error"] and row["text"] is None for row in rows if row["status"] == "failed")
+    right = sum(row["text"] == dataset.answers.get(row["id"]) for row in rows)
+    assert right >= 0.99 * len(dataset.answers)
+
+
+@dataclass(frozen=True)
+class Killed:
+    """A run that was killed: which items were durable then, and the output that the next run finished."""
+
+    durable: set[str]
+    asked_before: set[str]
+    asked_after: list[str]
+    table: pa.Table
+
+
+@pytest.fixture(scope="module")
+def killed(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    folder = tmp_path_factory.mktemp("killed")
+    output = folder / "out"
+    first = command(
+        dataset.manifest, output, f"engine.request_log={folder}/log-1", "engine.batches_in_flight=2"
+    )
+    job = subprocess.Popen(first, cwd=REPOSITORY, start_new_session=True, stdout=subprocess.DEVNULL)
+    family = _wait_for_batches(job, output, count=4)
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
+    gone, alive = psutil.wait_procs(family, timeout=30)
+    assert not alive, f"processes outlived their run: {alive}"
+    durable = _item_uuids(output)
+    assert 4 * 16 * 0.8 < len(durable) < 280
+    second = command(dataset.manifest, output, f"engine.request_log={folder}/log-2")
+    done = subprocess.run(second, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "were done before" in done.stdout
+    assert not batch_files(output)
+    return Killed(durable, set(_asked(folder / "log-1")), _asked(folder / "log-2"), results(str(output)))
+
+
+def test_a_killed_run_ends_with_the_same_rows(undisturbed: pa.Table, killed: Killed) -> None:
+    assert killed.table.select(SAME_COLUMNS).equals(undisturbed.select(SAME_COLUMNS))
+
+
+def test_no_item_of_a_durable_batch_is_asked_again(killed: Killed) -> None:
+    assert killed.durable <= killed.asked_before
+    assert len(killed.asked_after) == len(set(killed.asked_after))
+    assert not killed.durable & set(killed.asked_after)
+    assert len(killed.durable) + len(killed.asked_after) == 280
+
+
+@dataclass(frozen=True)
+class Head:
+    """A Ray head as an operator starts it: where jobs are submitted, and where its logs are."""
+
+    address: str
+    logs: Path
+
+
+@pytest.fixture(scope="module")
+def head() -> Iterator[Head]:
+    # Not below pytest's folder: Ray's sockets need a short path.
+    folder = Path(tempfile.mkdtemp(prefix="ray-"))
+    start = [BIN / "ray", "start", "--head", "--port=16379", "--dashboard-port=18265", "--num-cpus=2"]
+    start += ["--disable-usage-stats", f"--temp-dir={folder}"]
+    environment = {**os.environ, "TEST_SECRET": S3_SECRET, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    subprocess.run(start, check=True, stdout=subprocess.DEVNULL, env=environment)
+    yield Head("http://127.0.0.1:18265", folder)
+    subprocess.run([BIN / "ray", "stop", "--force"], check=True, stdout=subprocess.DEVNULL)
+    shutil.rmtree(folder)
+
+
+def test_the_same_300_on_s3_through_a_job(
+    dataset: Dataset, undisturbed: pa.Table, s3_server: S3Server, head: Head
+) -> None:
+    bucket, storage = s3_server.make_bucket(), s3_server.storage
+    fs, path = storage.filesystem(f"{bucket}/data")
+    fs.put(str(dataset.manifest.parent), path, recursive=True)
+    submit = [BIN / "ray", "job", "submit", "--address", head.address, "--working-dir", ".", "--", "python"]
+    run = command(f"{bucket}/data/{dataset.manifest.name}", f"{bucket}/out")[1:]
+    reach = [
+        f"storage.s3.endpoint_url={s3_server.endpoint}",
+        "storage.s3.region=eu-west-1",
+        "storage.s3.access_key_id=tester",
+        "storage.s3.secret_access_key=${TEST_SECRET}",
+    ]
+    done = subprocess.run([*submit, *run, *reach], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "280 ok, 20 failed" in done.stdout
+    table = results(f"{bucket}/out", storage)
+    assert table.select(SAME_COLUMNS).equals(undisturbed.select(SAME_COLUMNS))
+    assert_nowhere(S3_SECRET, done.stdout + done.stderr, head.logs, storage, f"{bucket}/out")
+
+
+def assert_nowhere(secret: str, printed: str, logs: Path, storage: Storage, output: str) -> None:
+    """The secret is in nothing that was printed, logged by Ray, or written beside the results."""
+    assert secret not in printed
+    logged = [path for path in logs.rglob("*") if path.is_file() and path.suffix in (".log", ".out", ".err")]
+    assert len(logged) > 10
+    assert not [path for path in logged if secret.encode() in path.read_bytes()]
+    written = [file.uri for file in storage.find(output)]
+    assert any("/_runs/" in uri for uri in written)
+    assert not [uri for uri in written if secret.encode() in storage.read(uri)]
+
+
+def _wait_for_batches(job: subprocess.Popen[bytes], output: Path, count: int) -> list[psutil.Process]:
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        assert job.poll() is None, "the run ended before it could be killed"
+        if len(batch_files(output)) >= count:
+            return psutil.Process(job.pid).children(recursive=True)
+        time.sleep(0.05)
+    raise TimeoutError(f"{output} has no {count} batches")
+
+
+def _item_uuids(output: Path) -> set[str]:
+    files = [*batch_files(output), *output.glob("recipe=*/*.parquet")]
+    uuids = [
+        uuid for file in files for uuid in pq.read_table(file, columns=["item_uuid"])["item_uuid"].to_pylist()
+    ]
+    return {uuid for uuid in uuids if uuid}
+
+
+def _asked(folder: Path) -> list[str]:
+    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text("utf-8").splitlines()]
+    return [json.loads(line)["item_uuid"] for line in lines]

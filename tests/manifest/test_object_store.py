@@ -1,0 +1,78 @@
+"""Manifests on an S3 server over HTTP."""
+
+from __future__ import annotations
+
+from random import randbytes
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from moto.server import ThreadedMotoServer
+from s3fs.core import S3File
+
+from pipeline.config import S3Config, StorageConfig
+from pipeline.storage import Storage
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
+
+
+@pytest.fixture
+def storage(server):
+    s3 = S3Config(endpoint_url=server, access_key_id="k", secret_access_key="s", region="eu-central-1")
+    storage = Storage(StorageConfig(s3=s3))
+    fs, _ = storage.filesystem("s3://bucket/x")
+    fs.mkdir("bucket")
+    yield storage
+    fs.rm("bucket", recursive=True)
+    fsspec.filesystem("s3").clear_instance_cache()
+
+
+def test_text_and_a_changed_file(opened, all_rows, storage, problems):
+    fs, _ = storage.filesystem("s3://bucket/x")
+    fs.pipe("bucket/in/a/m.jsonl", b"".join(b'{"image": "../p/%d.jpg"}\n' % i for i in range(1000)))
+    for uri in ("s3://bucket/in", "s3://bucket/in/", "s3://bucket/in/a/m.jsonl", "s3://bucket/in/*/*.jsonl"):
+        manifest = opened(uri)
+        assert [file.uri for file in manifest.files] == ["s3://bucket/in/a/m.jsonl"]
+        uris = [row["images"][0]["uri"] for row in all_rows(manifest)]
+        assert uris == [f"s3://bucket/in/p/{i}.jpg" for i in range(1000)]
+    assert problems("s3://bucket/no.csv") == ["manifest.uri: s3://bucket/no.csv does not exist"]
+
+
+def test_parquet(opened, all_rows, storage, monkeypatch):
+    table = pa.table(
+        {"image": [b"%d" % i for i in range(500)], "other": [randbytes(10_000) for _ in range(500)]}
+    )
+    with storage.filesystem("s3://bucket/x")[0].open("bucket/m.parquet", "wb") as file:
+        pq.write_table(table, file, row_group_size=100)
+    fetched = []
+    fetch = S3File._fetch_range
+
+    def counted(self, start, end):
+        fetched.append(end - start)
+        return fetch(self, start, end)
+
+    monkeypatch.setattr(S3File, "_fetch_range", counted)
+    rows = all_rows(opened("s3://bucket/m.parquet"), shard_rows=500)
+    assert [row["images"][0]["data"] for row in rows] == table["image"].to_pylist()
+    assert 5_000 < sum(fetched) < 500_000
+
+
+def test_a_media_folder(opened, all_rows, storage):
+    fs, _ = storage.filesystem("s3://bucket/x")
+    fs.pipe({"bucket/p/b c%20.jpg": b"1", "bucket/p/a/d.mp4": b"2", "bucket/p/x.txt": b"3"})
+    manifest = opened("s3://bucket/p/")
+    before = manifest.files[0].fingerprint
+    assert [(row["id"], [m["uri"] for m in row["images"] + row["videos"]]) for row in all_rows(manifest)] == [
+        ("a/d.mp4", ["s3://bucket/p/a/d.mp4"]),
+        ("b c%20.jpg", ["s3://bucket/p/b c%20.jpg"]),
+    ]
+    assert opened("s3://bucket/p").files[0].fingerprint == before
+    fs.pipe("bucket/p/a/d.mp4", b"3")
+    assert opened("s3://bucket/p").files[0].fingerprint != before

@@ -1,0 +1,42 @@
+"""Identities: values worked out with hashlib and the RFC, not with the module."""
+
+import hashlib
+import uuid
+
+from pipeline.identity import item_uuid, media_uuid, pixels_uuid, recipe_id
+
+
+def test_media_uuid_is_a_version_8_uuid_of_blake2b() -> None:
+    found = uuid.UUID(media_uuid(b"picture"))
+    digest = hashlib.blake2b(b"picture", digest_size=16).hexdigest()
+    assert found.version == 8
+    assert found.variant == uuid.RFC_4122
+    # Every digit but the version's and the variant's is the digest's.
+    assert [a for i, a in enumerate(found.hex) if i not in (12, 16)] == [
+        a for i, a in enumerate(digest) if i not in (12, 16)
+    ]
+
+
+def test_pixels_differ_by_bytes_and_by_settings() -> None:
+    a, b = media_uuid(b"a"), media_uuid(b"b")
+    uuids = {pixels_uuid(m, {"max_pixels": p}) for m in (a, b) for p in (None, 1000, 2000)}
+    assert len(uuids) == 6
+    assert pixels_uuid(a, {"x": 1, "y": 2}) == pixels_uuid(a, {"y": 2, "x": 1})
+
+
+def test_recipe_id_ignores_the_order_of_fields_only() -> None:
+    assert recipe_id({"a": 1, "b": {"c": 2, "d": 3}}) == recipe_id({"b": {"d": 3, "c": 2}, "a": 1})
+    assert recipe_id({"a": 1}) != recipe_id({"a": 2})
+    assert recipe_id({"a": "1"}) != recipe_id({"a": 1})
+
+
+def test_item_uuid_depends_on_media_order_question_and_recipe() -> None:
+    base = item_uuid(["m1", "m2"], "What?", {"t": 0})
+    assert base == item_uuid(["m1", "m2"], "What?", {"t": 0})
+    others = [
+        item_uuid(["m2", "m1"], "What?", {"t": 0}),
+        item_uuid(["m1"], "What?", {"t": 0}),
+        item_uuid(["m1", "m2"], "Why?", {"t": 0}),
+        item_uuid(["m1", "m2"], "What?", {"t": 1}),
+    ]
+    assert len({base, *others}) == 5

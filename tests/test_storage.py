@@ -1,0 +1,127 @@
+"""Storage: what may be read, within which bounds, and files put whole; on a disk and on an S3 server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import StorageConfig
+from pipeline.errors import Code, ItemError
+from pipeline.storage import Storage, is_absolute, join, parent, redact
+from tests.conftest import S3_SECRET, S3Server
+
+
+def code_of(storage: Storage, uri: str, max_bytes: int = 100) -> Code:
+    with pytest.raises(ItemError) as raised:
+        storage.fetch(uri, max_bytes)
+    assert S3_SECRET not in str(raised.value)
+    return raised.value.code
+
+
+@pytest.mark.parametrize(
+    ("base", "relative", "joined"),
+    [
+        ("s3://b/a", "c.jpg", "s3://b/a/c.jpg"),
+        ("s3://b/a/", "../c.jpg", "s3://b/c.jpg"),
+        ("s3://b/a", "../../../c.jpg", "s3://b/c.jpg"),
+        ("s3://b", "c d#?.jpg", "s3://b/c d#?.jpg"),
+        ("/data/m", "x/../c.jpg", "/data/m/c.jpg"),
+        ("/data/m", "/other/c.jpg", "/other/c.jpg"),
+        ("s3://b/a", "gs://o/c.jpg", "gs://o/c.jpg"),
+    ],
+)
+def test_join(base: str, relative: str, joined: str) -> None:
+    assert join(base, relative) == joined
+
+
+def test_small_functions_of_uris() -> None:
+    assert parent("s3://b/a/m.parquet") == "s3://b/a"
+    assert parent("/data/m.parquet") == "/data"
+    assert is_absolute("s3://b/x")
+    assert is_absolute("/x")
+    assert not is_absolute("images/x.jpg")
+    assert redact("https://user:pw@host/a.jpg?X-Amz-Signature=abc") == "https://host/a.jpg?…"
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "a.jpg").write_bytes(b"0123456789")
+    (folder / "empty.jpg").touch()
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "link.jpg").symlink_to(tmp_path / "secret.txt")
+    return folder
+
+
+def test_local_fetch(pictures: Path) -> None:
+    storage = Storage(root=str(pictures))
+    assert storage.fetch(f"{pictures}/a.jpg", 10) == b"0123456789"
+    assert storage.fetch(f"file://{pictures}/a.jpg", 10) == b"0123456789"
+    assert code_of(storage, f"{pictures}/a.jpg", 9) == Code.TOO_LARGE
+    assert code_of(storage, f"{pictures}/empty.jpg") == Code.EMPTY_FILE
+    assert code_of(storage, f"{pictures}/none.jpg") == Code.FETCH_NOT_FOUND
+    assert code_of(storage, str(pictures)) == Code.FETCH_NOT_FOUND
+
+
+def test_a_manifest_reads_neither_outside_of_its_folder_nor_by_other_schemes(pictures: Path) -> None:
+    storage = Storage(root=str(pictures))
+    for uri in (f"{pictures}/../secret.txt", f"{pictures}/link.jpg", "/etc/passwd", "file:///etc/passwd"):
+        assert code_of(storage, uri) == Code.PATH_NOT_ALLOWED
+    for uri in ("http://127.0.0.1/x", "ftp://h/x", "github://x", "data://x", f"FILE2://{pictures}/a.jpg"):
+        assert code_of(storage, uri) == Code.SCHEME_NOT_ALLOWED
+    assert code_of(Storage(root=None), f"{pictures}/a.jpg") == Code.PATH_NOT_ALLOWED
+    wider = Storage(StorageConfig(allowed_roots=[str(pictures.parent)]), root=str(pictures))
+    assert wider.fetch(f"{pictures}/../secret.txt", 10) == b"secret"
+
+
+def test_a_folder_whose_name_begins_like_the_root_is_outside(pictures: Path) -> None:
+    neighbour = pictures.parent / "data-of-others"
+    neighbour.mkdir()
+    (neighbour / "b.jpg").write_bytes(b"x")
+    assert code_of(Storage(root=str(pictures)), f"{neighbour}/b.jpg") == Code.PATH_NOT_ALLOWED
+
+
+def test_local_put_is_whole_or_not_at_all(tmp_path: Path) -> None:
+    storage = Storage()
+    target = tmp_path / "new" / "folder" / "f.bin"
+    storage.put(str(target), b"one")
+    storage.put(str(target), b"two")
+    assert target.read_bytes() == b"two"
+    assert os.listdir(target.parent) == ["f.bin"]
+    storage.remove([str(target), str(target)])
+    assert not target.exists()
+
+
+def test_s3_like_a_disk(s3_server: S3Server) -> None:
+    storage, bucket = s3_server.storage, s3_server.make_bucket()
+    storage.put(f"{bucket}/in/a b#.jpg", b"0123456789")
+    storage.put(f"{bucket}/in/deep/empty.jpg", b"")
+    assert storage.fetch(f"{bucket}/in/a b#.jpg", 10) == b"0123456789"
+    assert code_of(storage, f"{bucket}/in/a b#.jpg", 9) == Code.TOO_LARGE
+    assert code_of(storage, f"{bucket}/in/deep/empty.jpg") == Code.EMPTY_FILE
+    assert code_of(storage, f"{bucket}/in/none.jpg") == Code.FETCH_NOT_FOUND
+    assert code_of(storage, f"{bucket}-none/x.jpg") == Code.FETCH_NOT_FOUND
+    assert code_of(storage, "/etc/passwd") == Code.PATH_NOT_ALLOWED
+    found = storage.find(f"{bucket}/in")
+    assert [(file.uri, file.size) for file in found] == [
+        (f"{bucket}/in/a b#.jpg", 10),
+        (f"{bucket}/in/deep/empty.jpg", 0),
+    ]
+    assert all(file.etag and file.mtime for file in found)
+    assert [file.uri for file in storage.glob(f"{bucket}/in/*.jpg")] == [f"{bucket}/in/a b#.jpg"]
+    assert storage.is_folder(f"{bucket}/in")
+    with pytest.raises(FileNotFoundError):
+        storage.info(f"{bucket}/in/none.jpg")
+    storage.remove([f"{bucket}/in/a b#.jpg"])
+    assert storage.find(f"{bucket}/in/none") == []
+
+
+def test_wrong_keys_are_denied_and_unreachable_servers_are_retryable(s3_server: S3Server) -> None:
+    closed = StorageConfig.model_validate({"s3": {"endpoint_url": "http://127.0.0.1:9", "anonymous": True}})
+    with pytest.raises(ItemError) as raised:
+        Storage(closed).fetch("s3://bucket/x.jpg", 10)
+    assert raised.value.code is Code.FETCH_FAILED
+    assert raised.value.code.retryable
