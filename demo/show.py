@@ -12,7 +12,7 @@ def show(output: Path, rows: int = 8) -> None:
     """Print the newest recipe's files, its first rows, and how many answers are exactly right."""
     recipe = max(output.glob("recipe=*"), key=lambda folder: folder.stat().st_mtime)
     table = ds.dataset(recipe, format="parquet").to_table(columns=["id", "status", "text", "answer"])
-    right = sum(text == answer for text, answer in zip(table["text"].to_pylist(), table["answer"].to_pylist()))
+    right = sum(row["text"] == row["answer"] for row in table.to_pylist())
     print(f"\nresults: {recipe}/*.parquet ({table.num_rows} rows, {right} exactly right)")
     step = max(1, table.num_rows // rows)
     for row in table.take(list(range(0, table.num_rows, step))[:rows]).to_pylist():

@@ -90,8 +90,9 @@ def _pool(plan: Plan) -> ActorPoolStrategy:
 
 def _resources(plan: Plan, device: Device) -> dict[str, Any]:
     if plan.config.engine.kind == "echo" or device == "cpu":
-        # On a CPU the engine's own threads take what cores there are; Ray's share is for the other stages.
-        return {"num_cpus": 0}
+        # On a CPU the engine's own threads take what cores there are; what Ray counts is for the other
+        # stages, and enough to put replicas on different nodes.
+        return {"num_cpus": 0.5}
     return {"num_gpus": plan.config.engine.tensor_parallel_size, "num_cpus": 1}
 
 

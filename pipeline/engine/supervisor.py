@@ -20,7 +20,8 @@ class EngineSupervisor:
 
     A request that was in flight when the engine died is sent again; one that was there at two deaths is
     sent alone, and if the engine dies then too, that request is what kills it: it ends as `engine_crash`.
-    `max_restarts` deaths with no answer between them end the run.
+    An engine that cannot start again counts as one more death; more than `max_restarts` of them with no
+    answer between end the run.
     """
 
     def __init__(self, start: Callable[[], Engine], max_restarts: int) -> None:
@@ -30,6 +31,7 @@ class EngineSupervisor:
         self._gate = _Gate()
         self._replacing = asyncio.Lock()
         self._barren_restarts = 0
+        self._given_up: EngineError | None = None
         self.restarts = 0
 
     async def generate(self, request: Request) -> tuple[Answer, int]:
@@ -43,15 +45,15 @@ class EngineSupervisor:
         while True:
             alone = deaths > RETRIES_IN_COMPANY
             async with self._gate.alone() if alone else self._gate.together():
-                engine = self._engine
+                engine = await self._living()
                 try:
                     answer = await engine.generate(request)
                 except EngineError as error:
-                    log.warning("an engine died: %s", error)
+                    # Still inside the gate: the next one alone must not meet the dead engine, or it is blamed.
+                    await self._replace(engine, error)
                 else:
                     self._barren_restarts = 0
                     return answer, deaths + 1
-            await self._replace(engine)
             deaths += 1
             if alone:
                 raise ItemError(
@@ -62,19 +64,31 @@ class EngineSupervisor:
         """Close the engine."""
         self._engine.close()
 
-    async def _replace(self, dead: Engine) -> None:
+    async def _living(self) -> Engine:
+        async with self._replacing:
+            if self._given_up:
+                raise EngineError(str(self._given_up)) from self._given_up
+            return self._engine
+
+    async def _replace(self, dead: Engine, cause: EngineError) -> None:
         async with self._replacing:
             if self._engine is not dead:
                 return
-            if self._barren_restarts >= self._max_restarts:
-                raise EngineError(
-                    f"the engine died {self._max_restarts + 1} times without an answer between "
-                    "(engine.max_restarts)"
-                )
             dead.close()
-            self._barren_restarts += 1
-            self.restarts += 1
-            self._engine = await asyncio.to_thread(self._start)
+            while self._engine is dead:
+                log.warning("an engine died or did not start again: %s", cause)
+                if self._given_up or self._barren_restarts >= self._max_restarts:
+                    self._given_up = self._given_up or EngineError(
+                        f"the engine was restarted {self._barren_restarts} times without an answer between "
+                        f"(engine.max_restarts); the last time: {cause}"
+                    )
+                    raise self._given_up from cause
+                self._barren_restarts += 1
+                self.restarts += 1
+                try:
+                    self._engine = await asyncio.to_thread(self._start)
+                except EngineError as error:
+                    cause = error
 
 
 class _Gate:
@@ -106,6 +120,7 @@ class _Gate:
                 await self._changed.wait_for(lambda: not self._is_alone and not self._inside)
             finally:
                 self._waiting_alone -= 1
+                self._changed.notify_all()
             self._is_alone = True
         try:
             yield

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pipeline.manifest.manifest import Format, Manifest, Offsets, Probe
 from pipeline.manifest.records import MAX_RECORD_BYTES, records, text_start
 from pipeline.manifest.shard import Shard
+from pipeline.manifest.source import open_exact
 from pipeline.manifest.text_index import index_records
 from pipeline.manifest.text_rows import byte_range, read_text
 from pipeline.storage import FileInfo, Storage
@@ -54,7 +55,7 @@ def read_csv(
         return dict(zip(file.header, fields, strict=True))
 
     place = byte_range(shard)
-    with storage.open(file.uri) as source:
+    with open_exact(storage, file.uri) as source:
         found = records(source, place.start, place.stop, delimiter.encode())
         yield from read_text(found, manifest, shard, ranges, parse)
 

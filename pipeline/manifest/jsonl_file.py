@@ -14,6 +14,7 @@ from pipeline.manifest.json_types import infer
 from pipeline.manifest.manifest import Manifest, Probe
 from pipeline.manifest.records import BLOCK_BYTES, records, text_start
 from pipeline.manifest.shard import Shard
+from pipeline.manifest.source import open_exact
 from pipeline.manifest.text_index import index_records
 from pipeline.manifest.text_rows import byte_range, read_text
 from pipeline.storage import FileInfo, Storage
@@ -58,7 +59,7 @@ def read_jsonl(
     """Yield the canonical table of each range of rows of the shard."""
     used = {*manifest.columns.named().values(), *manifest.keep.names}
     place = byte_range(shard)
-    with storage.open(manifest.files[shard.file].uri) as source:
+    with open_exact(storage, manifest.files[shard.file].uri) as source:
         found = records(source, place.start, place.stop)
         yield from read_text(found, manifest, shard, ranges, partial(parse_jsonl, columns=used))
 

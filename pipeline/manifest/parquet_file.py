@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pipeline.manifest.manifest import Manifest, Probe, RowGroups
 from pipeline.manifest.rows import RawRow, build_table, keep_array
 from pipeline.manifest.shard import Shard
+from pipeline.manifest.source import open_exact
 from pipeline.storage import FileInfo, Storage
 
 PREFETCH_BYTES = 256 << 20
@@ -28,7 +29,7 @@ def probe_parquet(storage: Storage, info: FileInfo) -> Probe:
     Raises:
         ValueError: it is no Parquet.
     """
-    with _open(storage, info.uri) as source:
+    with open_exact(storage, info.uri) as source:
         footer = pq.ParquetFile(source)
         groups = range(footer.metadata.num_row_groups)
         stops = accumulate(footer.metadata.row_group(group).num_rows for group in groups)
@@ -41,16 +42,10 @@ def read_parquet(
 ) -> Iterator[pa.Table]:
     """Yield the canonical table of each range of rows of the shard."""
     file = manifest.files[shard.file]
-    with _open(storage, file.uri) as source:
+    with open_exact(storage, file.uri) as source:
         for start, table in _cut(_batches(source, _needed(manifest), ranges), ranges):
             rows, keep = _rows(manifest, table)
             yield build_table(manifest, file, start, rows, keep)
-
-
-def _open(storage: Storage, uri: str) -> Any:
-    # Arrow asks for the very ranges that it needs; a read-ahead cache would fetch more, and some twice.
-    fs, path = storage.filesystem(uri)
-    return fs.open(path, "rb", cache_type="none")
 
 
 def _needed(manifest: Manifest) -> list[str]:

@@ -36,8 +36,9 @@ class _Row:
 def row_schema(manifest: Manifest) -> pa.Schema:
     """The schema of every table that `read` yields.
 
-    `row` (in its manifest file), `id`, `images` and `videos` (MEDIA_TYPE), `question`, `keep` (a struct of
-    the columns passed through), `error` (null, or what is wrong with the row, for people).
+    `row` (in its manifest file), `id`, `images` and `videos` (MEDIA_TYPE, empty where the row has none),
+    `question`, `keep` (a struct of the columns passed through), `error` (null, or what is wrong with the
+    row, for people).
     """
     return pa.schema(
         [
@@ -96,9 +97,6 @@ def _clean(raw: RawRow, folder: str, manifest: Manifest) -> _Row:
     video = take("video", lambda value: one_medium(value, folder), None)
     images = [*([image] if image else []), *images]
     videos = [video] if video else []
-    if not troubles and not images and not videos:
-        names = ", ".join(manifest.columns.media().values())
-        troubles.append(f"the row has no media: nothing in {names}")
     return _Row(identity, images, videos, question, "; ".join(troubles) or None)
 
 

@@ -45,11 +45,9 @@ def pack(builder: PromptBuilder, question: str, media: Sequence[LoadedMedia], li
     for one in media:
         by_kind.setdefault(one.kind, []).append(one)
     for kind, found in by_kind.items():
-        most = 1 if kind == "video" else limit
+        most, why = (1, "") if kind == "video" else (limit, " (media.max_per_item)")
         if len(found) > most:
-            raise ItemError(
-                Code.TOO_MANY_MEDIA, f"the item has {len(found)} {kind}s, at most {most} (media.max_per_item)"
-            )
+            raise ItemError(Code.TOO_MANY_MEDIA, f"the item has {len(found)} {kind}s, at most {most}{why}")
     prompt = builder.build(question, {kind: len(found) for kind, found in by_kind.items()})
     return {
         "prompt": prompt,

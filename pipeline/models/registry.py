@@ -41,9 +41,13 @@ def load_spec(model_type: str) -> ModelSpec:
         return ModelSpec.model_validate(yaml.safe_load(path.read_text("utf-8")))
     except OSError as error:
         raise ConfigError([f"model.type: {path}: {error.strerror}"]) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError([f"model.type: {path} is not YAML: {error}"]) from error
     except ValidationError as error:
         raise ConfigError(
-            [f"{path}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+            [": ".join([str(path), *_field(e["loc"]), e["msg"]]) for e in error.errors()]
         ) from error
+
+
+def _field(location: tuple[int | str, ...]) -> list[str]:
+    return [".".join(map(str, location))] if location else []

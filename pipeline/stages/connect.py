@@ -34,6 +34,9 @@ class Connect:
 
     def __call__(self) -> StartedEngine:
         """Find the model, load its tokenizer if its prompts need it, and tell how to start an engine."""
+        if os.environ.get("OMP_NUM_THREADS") == "1":
+            # Set by Ray for workers that share a node; it would render images on one thread.
+            del os.environ["OMP_NUM_THREADS"]
         for name, value in self.environment.items():
             os.environ.setdefault(name, value)
         if self.kind == "echo":

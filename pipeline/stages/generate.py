@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
+import ray
 
 from pipeline.engine.base import Engine, Request
 from pipeline.engine.supervisor import EngineSupervisor
@@ -59,9 +60,9 @@ class Generate:
         except (EngineError, OSError) as error:
             # Told by the first batch: Ray would start a failing actor again.
             self._broken = error
-        self._log = _open_log(setup.request_log)
+        self._name = _name()
+        self._log = _open_log(setup.request_log, self._name)
         self._numbers = itertools.count()
-        self._name = f"{socket.gethostname()}-{os.getpid()}"
         self._meter = _Meter()
         self._start_seconds = time.time() - started
 
@@ -173,11 +174,16 @@ class _Meter:
             self._idle_since = time.monotonic()
 
 
-def _open_log(folder: str | None) -> TextIO | None:
+def _name() -> str:
+    node = ray.get_runtime_context().get_node_id()[:8] if ray.is_initialized() else "no-ray"
+    return f"{socket.gethostname()}-{node}-{os.getpid()}"
+
+
+def _open_log(folder: str | None, name: str) -> TextIO | None:
     if folder is None:
         return None
     Path(folder).mkdir(parents=True, exist_ok=True)
-    return (Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl").open("a", buffering=1)
+    return (Path(folder) / f"{name}.jsonl").open("a", buffering=1)
 
 
 def _result_table(keep: pa.ChunkedArray, results: Sequence[Mapping[str, Any]]) -> pa.Table:

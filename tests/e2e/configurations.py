@@ -19,14 +19,14 @@ def quickstart(*overrides: str) -> LoadedConfig:
     return load_config(REPOSITORY / "conf/quickstart.yaml", overrides)
 
 
-def echo(manifest: str, output: str, **parts: Any) -> LoadedConfig:
-    """A run of the echo engine."""
+def echo(manifest: object, output: object, **parts: dict[str, Any]) -> LoadedConfig:
+    """A run of the echo engine; `parts` are added to the parts of its configuration."""
     config = {
-        "manifest": {"uri": manifest},
+        "manifest": {"uri": str(manifest)},
         "model": {"type": "qwen2_5_vl"},
         "prompt": "Describe this image.",
-        "engine": {"kind": "echo"},
-        "output": {"uri": output, "batch_rows": 8},
+        "engine": {"kind": "echo", **parts.pop("engine", {})},
+        "output": {"uri": str(output), "batch_rows": 8, **parts.pop("output_parts", {})},
         **parts,
     }
     return LoadedConfig(RunConfig.model_validate(config), config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.storage import Storage
-from tests.conftest import REPOSITORY, S3_SECRET, S3Server
+from tests.conftest import REPOSITORY, S3_SECRET, S3Server, free_port
 from tests.e2e.broken_pictures import Dataset, make_broken
 from tests.e2e.configurations import batch_files, results
 
@@ -29,9 +30,15 @@ BIN = Path(sys.executable).parent
 SAME_COLUMNS = ["id", "task", "status", "text", "error_code", "item_uuid", "media_uuids", "row", "answer"]
 
 
-def command(manifest: object, output: object, *overrides: str) -> list[str]:
-    job = [sys.executable, "jobs/caption_dataset.py", "--config", "conf/quickstart.yaml"]
+def command(manifest: object, output: object, *overrides: str) -> list[str | Path]:
+    job: list[str | Path] = [sys.executable, "jobs/caption_dataset.py", "--config", "conf/quickstart.yaml"]
     return [*job, f"manifest.uri={manifest}", f"output.uri={output}", "output.shard_rows=64", *overrides]
+
+
+def finished(job: list[str | Path], **environment: str) -> subprocess.CompletedProcess[str]:
+    """The job's end, with what it printed."""
+    both = {**os.environ, **environment}
+    return subprocess.run(job, check=False, cwd=REPOSITORY, capture_output=True, text=True, env=both)
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +50,11 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def undisturbed(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     """What a run gives that nothing happens to."""
     output = tmp_path_factory.mktemp("undisturbed") / "out"
-    done = subprocess.run(command(dataset.manifest, output), cwd=REPOSITORY, capture_output=True, text=True)
+    done = finished(command(dataset.manifest, output))
     assert done.returncode == 0, done.stderr
     assert "280 ok, 20 failed" in done.stdout
     table = results(str(output))
-    again = subprocess.run(command(dataset.manifest, output), cwd=REPOSITORY, capture_output=True, text=True)
+    again = finished(command(dataset.manifest, output))
     assert "nothing to do: all 300 rows" in again.stdout
     assert results(str(output)).equals(table)
     return table
@@ -83,12 +90,12 @@ def killed(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Killed
     family = _wait_for_batches(job, output, count=4)
     os.killpg(job.pid, signal.SIGKILL)
     job.wait()
-    gone, alive = psutil.wait_procs(family, timeout=30)
+    _, alive = psutil.wait_procs(family, timeout=30)
     assert not alive, f"processes outlived their run: {alive}"
     durable = _item_uuids(output)
     assert 4 * 16 * 0.8 < len(durable) < 280
     second = command(dataset.manifest, output, f"engine.request_log={folder}/log-2")
-    done = subprocess.run(second, cwd=REPOSITORY, capture_output=True, text=True)
+    done = finished(second)
     assert done.returncode == 0, done.stderr
     assert "were done before" in done.stdout
     assert not batch_files(output)
@@ -108,21 +115,24 @@ def test_no_item_of_a_durable_batch_is_asked_again(killed: Killed) -> None:
 
 @dataclass(frozen=True)
 class Head:
-    """A Ray head as an operator starts it: where jobs are submitted, and where its logs are."""
+    """A Ray head as an operator starts it: where jobs are submitted, where its logs are, and its token."""
 
     address: str
     logs: Path
+    token: dict[str, str]
 
 
 @pytest.fixture(scope="module")
 def head() -> Iterator[Head]:
     # Not below pytest's folder: Ray's sockets need a short path.
     folder = Path(tempfile.mkdtemp(prefix="ray-"))
-    start = [BIN / "ray", "start", "--head", "--port=16379", "--dashboard-port=18265", "--num-cpus=2"]
+    gcs, dashboard = free_port(), free_port()
+    start = [BIN / "ray", "start", "--head", f"--port={gcs}", f"--dashboard-port={dashboard}", "--num-cpus=2"]
     start += ["--disable-usage-stats", f"--temp-dir={folder}"]
-    environment = {**os.environ, "TEST_SECRET": S3_SECRET, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    environment = {**os.environ, **token, "TEST_SECRET": S3_SECRET, "PATH": f"{BIN}:{os.environ['PATH']}"}
     subprocess.run(start, check=True, stdout=subprocess.DEVNULL, env=environment)
-    yield Head("http://127.0.0.1:18265", folder)
+    yield Head(f"http://127.0.0.1:{dashboard}", folder, token)
     subprocess.run([BIN / "ray", "stop", "--force"], check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(folder)
 
@@ -141,7 +151,7 @@ def test_the_same_300_on_s3_through_a_job(
         "storage.s3.access_key_id=tester",
         "storage.s3.secret_access_key=${TEST_SECRET}",
     ]
-    done = subprocess.run([*submit, *run, *reach], cwd=REPOSITORY, capture_output=True, text=True)
+    done = finished([*submit, *run, *reach], **head.token)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "280 ok, 20 failed" in done.stdout
     table = results(f"{bucket}/out", storage)

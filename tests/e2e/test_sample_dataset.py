@@ -25,7 +25,7 @@ def wrong_rows(table: pa.Table) -> set[str]:
 
 @pytest.fixture(scope="module")
 def answered(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
-    """The sample dataset, and after it a pair of its pictures and of its videos that carry each other's media."""
+    """The sample dataset, and after it two of its pictures and two of its videos with each other's media."""
     rows = [json.loads(line) for line in (SAMPLE / "manifest.jsonl").read_text("utf-8").splitlines()]
     by_id = {row["id"]: row for row in rows}
     swapped = []

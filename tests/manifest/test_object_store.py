@@ -34,6 +34,31 @@ def storage(server):
     fsspec.filesystem("s3").clear_instance_cache()
 
 
+@pytest.fixture
+def fetched(monkeypatch):
+    """The sizes of all requests for a part of a file."""
+    sizes = []
+    fetch = S3File._fetch_range
+
+    def counted(self, start, end):
+        sizes.append(end - start)
+        return fetch(self, start, end)
+
+    monkeypatch.setattr(S3File, "_fetch_range", counted)
+    return sizes
+
+
+def test_a_shard_of_text_fetches_its_own_bytes(opened, all_rows, storage, fetched):
+    fs, _ = storage.filesystem("s3://bucket/x")
+    for name, text in (("m.csv", "image\n" + "/x\n" * 5120), ("m.jsonl", '{"image": "/x"}\n' * 5120)):
+        fs.pipe(f"bucket/{name}", text.encode())
+        manifest = opened(f"s3://bucket/{name}")
+        fetched.clear()
+        assert len(all_rows(manifest, shard_rows=512)) == 5120
+        assert len(fetched) == 10
+        assert sum(fetched) == len(text.removeprefix("image\n"))
+
+
 def test_text_and_a_changed_file(opened, all_rows, storage, problems):
     fs, _ = storage.filesystem("s3://bucket/x")
     fs.pipe("bucket/in/a/m.jsonl", b"".join(b'{"image": "../p/%d.jpg"}\n' % i for i in range(1000)))
@@ -45,20 +70,12 @@ def test_text_and_a_changed_file(opened, all_rows, storage, problems):
     assert problems("s3://bucket/no.csv") == ["manifest.uri: s3://bucket/no.csv does not exist"]
 
 
-def test_parquet(opened, all_rows, storage, monkeypatch):
+def test_parquet(opened, all_rows, storage, fetched):
     table = pa.table(
         {"image": [b"%d" % i for i in range(500)], "other": [randbytes(10_000) for _ in range(500)]}
     )
     with storage.filesystem("s3://bucket/x")[0].open("bucket/m.parquet", "wb") as file:
         pq.write_table(table, file, row_group_size=100)
-    fetched = []
-    fetch = S3File._fetch_range
-
-    def counted(self, start, end):
-        fetched.append(end - start)
-        return fetch(self, start, end)
-
-    monkeypatch.setattr(S3File, "_fetch_range", counted)
     rows = all_rows(opened("s3://bucket/m.parquet"), shard_rows=500)
     assert [row["images"][0]["data"] for row in rows] == table["image"].to_pylist()
     assert 5_000 < sum(fetched) < 500_000

@@ -39,10 +39,16 @@ class TinyInternVLConfig(PretrainedConfig):
 
 def build(folder: Path) -> None:
     """Write the model."""
-    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<img>", "</img>", "<IMG_CONTEXT>", "<|video_pad|>"]
-    vocabulary = write_tokenizer(
-        folder, special, eos="<|im_end|>", pad="<|endoftext|>", chat_template=CHATML
-    )
+    special = [
+        "<|endoftext|>",
+        "<|im_start|>",
+        "<|im_end|>",
+        "<img>",
+        "</img>",
+        "<IMG_CONTEXT>",
+        "<|video_pad|>",
+    ]
+    vocabulary = write_tokenizer(folder, special, eos="<|im_end|>", pad="<|endoftext|>", chat_template=CHATML)
     eos, pad = vocabulary.ids["<|im_end|>"], vocabulary.ids["<|endoftext|>"]
     text = Qwen2Config(**text_dimensions(vocabulary.size, eos, pad), architectures=["Qwen2ForCausalLM"])
     (folder / "configuration_tiny_internvl.py").write_text(_CODE, "utf-8")

@@ -28,9 +28,7 @@ def build(folder: Path) -> None:
         vision_config=SiglipVisionConfig(
             image_size=56, patch_size=14, vision_use_head=False, **vision_dimensions()
         ),
-        text_config=Qwen2Config(
-            **text_dimensions(vocabulary.size, ids["<|im_end|>"], ids["<|endoftext|>"])
-        ),
+        text_config=Qwen2Config(**text_dimensions(vocabulary.size, ids["<|im_end|>"], ids["<|endoftext|>"])),
         image_token_index=ids["<image>"],
         video_token_index=ids["<video>"],
         image_grid_pinpoints=_GRIDS,

@@ -67,9 +67,7 @@ def build_3(folder: Path) -> None:
 
 
 def _tokenizer(folder: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    vocabulary = write_tokenizer(
-        folder, _SPECIAL, eos="<|im_end|>", pad="<|endoftext|>", chat_template=CHATML
-    )
+    vocabulary = write_tokenizer(folder, _SPECIAL, eos="<|im_end|>", pad="<|endoftext|>", chat_template=CHATML)
     ids = vocabulary.ids
     tokens = {
         "image_token_id": ids["<|image_pad|>"],

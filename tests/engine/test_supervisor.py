@@ -1,0 +1,290 @@
+"""Deaths of engines: fake ones that die on cue, and one real engine that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import psutil
+import pytest
+
+from pipeline.engine.base import Answer, Engine, Request
+from pipeline.engine.supervisor import EngineSupervisor
+from pipeline.errors import Code, EngineError, ItemError
+from tests.engine.conftest import Demo, Hosted
+
+Outcome = tuple[Answer, int] | BaseException
+Result = TypeVar("Result")
+
+
+@dataclass
+class Factory:
+    """Starts fake engines, and remembers them.
+
+    Attributes:
+        poison: ids of the requests that kill any engine.
+        lifetimes: after how many requests the first engine dies, the second, …; the others live on.
+        failing: how many of the starts after the first fail.
+        everyone: how many requests an engine waits for before it answers the first.
+    """
+
+    poison: frozenset[str] = frozenset()
+    lifetimes: list[int] = field(default_factory=list)
+    failing: int = 0
+    everyone: int = 1
+    engines: list[FakeEngine] = field(default_factory=list)
+    starts: int = 0
+
+    def __call__(self) -> Engine:
+        self.starts += 1
+        if 1 < self.starts <= 1 + self.failing:
+            raise EngineError("no memory left")
+        lifetime = self.lifetimes.pop(0) if self.lifetimes else None
+        self.engines.append(FakeEngine(self.poison, lifetime, self.everyone))
+        return self.engines[-1]
+
+
+class FakeEngine:
+    """Answers a request with its id, or dies with all that it has in hand."""
+
+    def __init__(self, poison: frozenset[str], lifetime: int | None, everyone: int) -> None:
+        self._poison, self._lifetime, self._everyone = poison, lifetime, everyone
+        self._dead = asyncio.Event()
+        self._all_here = asyncio.Event()
+        self.seen: list[str] = []
+        self.in_hand: set[str] = set()
+        self.company: dict[str, set[str]] = {}
+        self.closed = False
+
+    async def generate(self, request: Request) -> Answer:
+        assert not self.closed, "a request to a closed engine"
+        if request.id == "refused":
+            raise ItemError(Code.PROMPT_TOO_LONG, "too long")
+        self.seen.append(request.id)
+        self.in_hand.add(request.id)
+        for other in self.in_hand:
+            self.company.setdefault(other, set()).update(self.in_hand)
+        try:
+            await self._wait_for_the_others()
+            if request.id in self._poison or len(self.seen) == self._lifetime:
+                self._dead.set()
+            await asyncio.sleep(0.001)
+            if self._dead.is_set():
+                raise EngineError("dead")
+            return Answer(request.id, "stop", 1, 1)
+        finally:
+            self.in_hand.discard(request.id)
+
+    async def _wait_for_the_others(self) -> None:
+        if len(self.seen) >= self._everyone:
+            self._all_here.set()
+        await self._all_here.wait()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    return asyncio.run(asyncio.wait_for(work, timeout=10))
+
+
+async def outcomes(supervisor: EngineSupervisor, ids: list[str]) -> dict[str, Outcome]:
+    requests = [Request(id, {}, {}) for id in ids]
+    found = await asyncio.gather(*map(supervisor.generate, requests), return_exceptions=True)
+    return dict(zip(ids, found, strict=True))
+
+
+def supervised(factory: Factory, ids: list[str], max_restarts: int = 5) -> tuple[dict[str, Outcome], int]:
+    """What became of the requests, sent at once, and the number of restarts."""
+
+    async def work() -> tuple[dict[str, Outcome], int]:
+        supervisor = EngineSupervisor(factory, max_restarts)
+        return await outcomes(supervisor, ids), supervisor.restarts
+
+    return run(work())
+
+
+def answered(id: str, attempts: int) -> tuple[Answer, int]:
+    return Answer(id, "stop", 1, 1), attempts
+
+
+TWENTY = [f"request {number}" for number in range(20)]
+
+
+def test_a_healthy_engine_answers_at_the_first_attempt() -> None:
+    factory = Factory()
+    found, restarts = supervised(factory, TWENTY)
+    assert found == {id: answered(id, 1) for id in TWENTY}
+    assert (restarts, len(factory.engines)) == (0, 1)
+
+
+def test_a_dead_engine_is_replaced_once_and_its_requests_are_sent_again() -> None:
+    factory = Factory(lifetimes=[20], everyone=20)
+    found, restarts = supervised(factory, TWENTY)
+    assert found == {id: answered(id, 2) for id in TWENTY}
+    assert restarts == 1
+    first, second = factory.engines
+    assert (first.closed, second.closed) == (True, False)
+    assert sorted(second.seen) == sorted(TWENTY)
+
+
+def test_the_poison_is_found_and_all_others_are_answered() -> None:
+    factory = Factory(poison=frozenset({"request 7"}))
+    found, restarts = supervised(factory, TWENTY)
+    error = found.pop("request 7")
+    assert isinstance(error, ItemError)
+    assert (error.code, error.code.retryable) == (Code.ENGINE_CRASH, True)
+    assert "3 times" in error.reason
+    assert [outcome[0].text for outcome in found.values() if isinstance(outcome, tuple)] == list(found)
+    assert restarts == 3
+
+
+def test_a_suspect_is_alone_with_its_engine() -> None:
+    factory = Factory(poison=frozenset({"request 7"}))
+    supervised(factory, TWENTY)
+    alone = [engine for engine in factory.engines if engine.company.get("request 7") == {"request 7"}]
+    assert len(alone) == 1, "the last death of the poison, and no other, is alone"
+
+
+def test_several_poisons_are_found() -> None:
+    poison = frozenset({"request 3", "request 7", "request 11"})
+    found, _ = supervised(Factory(poison=poison), TWENTY)
+    crashed = {id for id, outcome in found.items() if isinstance(outcome, ItemError)}
+    assert crashed == poison
+    assert all(isinstance(found[id], tuple) for id in TWENTY if id not in poison)
+
+
+def test_a_request_that_comes_later_is_answered_beside_the_poison() -> None:
+    async def work() -> list[dict[str, Outcome]]:
+        supervisor = EngineSupervisor(Factory(poison=frozenset({"poison"})), max_restarts=5)
+
+        async def later() -> dict[str, Outcome]:
+            await asyncio.sleep(0.005)
+            return await outcomes(supervisor, TWENTY)
+
+        return list(await asyncio.gather(outcomes(supervisor, ["poison", "other"]), later()))
+
+    first, second = run(work())
+    assert isinstance(first["poison"], ItemError)
+    assert all(isinstance(outcome, tuple) for outcome in [first["other"], *second.values()])
+
+
+def test_what_the_engine_refuses_kills_nothing() -> None:
+    found, restarts = supervised(Factory(), ["refused", *TWENTY])
+    assert found.pop("refused") == ItemError(Code.PROMPT_TOO_LONG, "too long")
+    assert found == {id: answered(id, 1) for id in TWENTY}
+    assert restarts == 0
+
+
+@pytest.mark.parametrize("max_restarts", [0, 1, 2])
+def test_an_engine_that_never_answers_ends_the_run(max_restarts: int) -> None:
+    factory = Factory(lifetimes=[1] * 99)
+    found, restarts = supervised(factory, ["a", "b", "c"], max_restarts)
+    assert restarts == max_restarts
+    assert factory.starts == 1 + max_restarts
+    for outcome in found.values():
+        assert isinstance(outcome, EngineError)
+        assert "engine.max_restarts" in str(outcome)
+
+
+def test_an_answer_between_deaths_forgives_them() -> None:
+    async def work() -> int:
+        supervisor = EngineSupervisor(Factory(lifetimes=[2, 2, 2, 2, 2, 2]), max_restarts=1)
+        for number in range(7):
+            assert isinstance((await supervisor.generate(Request(str(number), {}, {})))[0], Answer)
+        return supervisor.restarts
+
+    assert run(work()) == 6
+
+
+def test_an_engine_that_starts_again_only_at_the_third_try() -> None:
+    factory = Factory(lifetimes=[20], failing=2, everyone=20)
+    found, restarts = supervised(factory, TWENTY, max_restarts=3)
+    assert found == {id: answered(id, 2) for id in TWENTY}
+    assert restarts == 3
+
+
+def test_an_engine_that_does_not_start_again_says_why() -> None:
+    factory = Factory(lifetimes=[20], failing=9, everyone=20)
+    found, _ = supervised(factory, TWENTY, max_restarts=3)
+    assert factory.starts == 1 + 3
+    assert any("no memory left" in str(outcome) for outcome in found.values())
+    assert all(isinstance(outcome, EngineError) for outcome in found.values())
+
+
+def test_an_engine_that_cannot_start_at_all() -> None:
+    def start() -> Engine:
+        raise EngineError("no such model")
+
+    with pytest.raises(EngineError, match="no such model"):
+        EngineSupervisor(start, max_restarts=5)
+
+
+def test_one_who_gives_up_waiting_to_be_alone_leaves_the_way_free() -> None:
+    async def work() -> None:
+        factory = Factory(poison=frozenset({"poison"}), everyone=1)
+        supervisor = EngineSupervisor(factory, max_restarts=9)
+        gate = supervisor._gate
+        async with gate.together():
+            alone = asyncio.create_task(_enter(gate.alone))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            together = asyncio.create_task(_enter(gate.together))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert not together.done()
+            alone.cancel()
+            await asyncio.wait_for(together, 1)
+
+    run(work())
+
+
+async def _enter(room: Callable[[], Any]) -> None:
+    async with room():
+        pass
+
+
+def test_close_closes_the_newest_engine() -> None:
+    async def work() -> list[bool]:
+        factory = Factory(lifetimes=[1])
+        supervisor = EngineSupervisor(factory, max_restarts=1)
+        await supervisor.generate(Request("a", {}, {}))
+        supervisor.close()
+        return [engine.closed for engine in factory.engines]
+
+    assert run(work()) == [True, True]
+
+
+def test_a_real_engine_is_killed_with_twenty_requests_in_flight(hosted: Hosted, demo: Demo) -> None:
+    rows = demo.rows(20)
+    starts = iter([lambda: hosted.engine, hosted.replace])
+
+    def start() -> Engine:
+        return next(starts)()
+
+    supervisor = EngineSupervisor(start, max_restarts=1)
+    core = _engine_core()
+
+    async def work() -> list[tuple[Answer, int]]:
+        requests = demo.requests(rows)
+        tasks = [asyncio.create_task(supervisor.generate(request)) for request in requests]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        core.kill()
+        return await asyncio.gather(*tasks)
+
+    results = hosted.run(work())
+    assert [answer.text for answer, _ in results] == [row["answer"] for row in rows]
+    assert {attempts for _, attempts in results} == {1, 2}
+    assert supervisor.restarts == 1
+    assert _engine_core().pid != core.pid
+
+
+def _engine_core() -> psutil.Process:
+    (core,) = [
+        child
+        for child in psutil.Process().children(recursive=True)
+        if "EngineCore" in " ".join(child.cmdline())
+    ]
+    return core

@@ -1,0 +1,115 @@
+"""The generate stage on an engine of the test's own: what answers and failures become."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipeline.engine.base import Answer, Engine, Request
+from pipeline.errors import Code, EngineError, ItemError
+from pipeline.models.prompt import PromptBuilder
+from pipeline.models.registry import load_spec
+from pipeline.stages.batch import Batch
+from pipeline.stages.generate import Generate, GenerateSetup, StartedEngine
+from pipeline.stages.prepare import Prepare
+
+BUILDER = PromptBuilder(load_spec("qwen2_5_vl"))
+
+
+class Scripted:
+    """Answers with the question's first word, or does what the question says."""
+
+    async def generate(self, request: Request) -> Answer:
+        await asyncio.sleep(0)
+        if "What colour?" in request.prompt["prompt"]:
+            raise ItemError(Code.PROMPT_TOO_LONG, "too long")
+        if "Read." in request.prompt["prompt"]:
+            return Answer("half an ans", "length", 7, 3)
+        return Answer(f"{len(request.prompt['multi_modal_data']['image'])} images", "stop", 5, 2)
+
+    def close(self) -> None:
+        pass
+
+
+class Dead:
+    def __init__(self) -> None:
+        raise EngineError("vLLM cannot start: no such weights")
+
+
+def answer(
+    start: Callable[[], Engine], row: pa.Table, log: Path | None = None, accept_truncated: bool = False
+) -> Batch:
+    setup = GenerateSetup(
+        connect=lambda: StartedEngine(start, BUILDER, {}),
+        tasks={"caption": "Describe.", "ocr": "Read."},
+        max_images=3,
+        max_restarts=0,
+        accept_truncated=accept_truncated,
+        request_log=str(log) if log else None,
+    )
+
+    async def one() -> pa.Table:
+        return await anext(Generate(setup)(row))
+
+    return Batch.from_row(asyncio.run(one()))
+
+
+def test_each_item_and_task_makes_one_row(prepare: Prepare, manifest_rows: list[pa.Table]) -> None:
+    rows = answer(Scripted, prepare(manifest_rows[0])).items.to_pylist()
+    assert [(row["id"], row["task"], row["status"], row["error_code"], row["text"]) for row in rows] == [
+        ("one", "caption", "ok", None, "1 images"),
+        ("one", "ocr", "failed", "output_truncated", "half an ans"),
+        ("own-question", "caption", "failed", "prompt_too_long", None),
+        ("own-question", "ocr", "failed", "prompt_too_long", None),
+        ("two", "caption", "ok", None, "2 images"),
+        ("two", "ocr", "failed", "output_truncated", "half an ans"),
+        ("missing", "caption", "failed", "fetch_not_found", None),
+        ("missing", "ocr", "failed", "fetch_not_found", None),
+    ]
+    assert [row["n"] for row in rows] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert [row["question"] for row in rows[1:3]] == ["Read.", "What colour?"]
+    assert (rows[0]["prompt_tokens"], rows[0]["output_tokens"], rows[0]["attempts"]) == (5, 2, 1)
+    assert (rows[6]["attempts"], rows[6]["retryable"], rows[6]["source"]) == (0, False, None)
+    assert {row["manifest"] for row in rows} == {"m.jsonl"}
+
+
+def test_truncated_answers_can_be_accepted(prepare: Prepare, manifest_rows: list[pa.Table]) -> None:
+    rows = answer(Scripted, prepare(manifest_rows[0]), accept_truncated=True).items.to_pylist()
+    assert (rows[1]["status"], rows[1]["finish_reason"], rows[1]["error_code"]) == ("ok", "length", None)
+
+
+def test_an_engine_that_cannot_start_is_told_in_band_with_its_reason(
+    prepare: Prepare, manifest_rows: list[pa.Table]
+) -> None:
+    batch = answer(Dead, prepare(manifest_rows[0]))
+    assert batch.stats["fatal"] == "vLLM cannot start: no such weights"
+    assert batch.items.num_rows == 0
+
+
+def test_the_request_log_has_a_line_for_each_request(
+    prepare: Prepare, manifest_rows: list[pa.Table], tmp_path: Path
+) -> None:
+    batch = answer(Scripted, prepare(manifest_rows[0]), log=tmp_path / "log")
+    (file,) = (tmp_path / "log").glob("*.jsonl")
+    asked = [json.loads(line)["item_uuid"] for line in file.read_text("utf-8").splitlines()]
+    uuids = [row["item_uuid"] for row in batch.items.to_pylist() if row["item_uuid"]]
+    assert sorted(asked) == sorted(uuids)
+    assert len(asked) == 6
+
+
+@pytest.mark.parametrize("reason", ["abort", "error"])
+def test_an_answer_that_did_not_end_is_a_failure(
+    prepare: Prepare, manifest_rows: list[pa.Table], reason: str
+) -> None:
+    class Broken(Scripted):
+        async def generate(self, request: Request) -> Answer:
+            return Answer("…", reason, 1, 1)
+
+    rows = answer(Broken, prepare(manifest_rows[0])).items.to_pylist()
+    assert (rows[0]["status"], rows[0]["error_code"], rows[0]["retryable"]) == ("failed", "engine_failed", True)
+    assert reason in rows[0]["error"]
