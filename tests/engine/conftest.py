@@ -46,9 +46,14 @@ class Hosted:
         return self._loop.run_until_complete(work)
 
     def close(self) -> None:
+        self.run(self._close())
+        self._loop.close()
+
+    async def _close(self) -> None:
+        # In its own loop: else vLLM's sockets stay open, and collecting them as garbage waits for ever.
         self.engine.close()
         del self.engine
-        self._loop.close()
+        await asyncio.sleep(0.1)
 
 
 @pytest.fixture(scope="package")  # not session: the tests after these have engines of their own
