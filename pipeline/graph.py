@@ -80,10 +80,13 @@ def _setup(plan: Plan) -> GenerateSetup:
 
 def _pool(plan: Plan) -> ActorPoolStrategy:
     engine = plan.config.engine
+    largest = max(engine.replicas.min, min(engine.replicas.max, plan.batch_count))
+    # Ray Data grows a pool when its actors have 1.75 times as many tasks as they take at once.
+    queued = 2 if largest > engine.replicas.min else 1
     return ActorPoolStrategy(
         min_size=engine.replicas.min,
-        max_size=max(engine.replicas.min, min(engine.replicas.max, plan.batch_count)),
-        max_tasks_in_flight_per_actor=engine.batches_in_flight,
+        max_size=largest,
+        max_tasks_in_flight_per_actor=queued * engine.batches_in_flight,
         max_concurrent_calls_per_actor=engine.batches_in_flight,
     )
 

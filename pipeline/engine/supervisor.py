@@ -66,19 +66,23 @@ class EngineSupervisor:
 
     async def _living(self) -> Engine:
         async with self._replacing:
-            if self._given_up:
-                raise EngineError(str(self._given_up)) from self._given_up
+            self._check_not_given_up()
             return self._engine
+
+    def _check_not_given_up(self) -> None:
+        if self._given_up:
+            raise EngineError(str(self._given_up)) from self._given_up
 
     async def _replace(self, dead: Engine, cause: EngineError) -> None:
         async with self._replacing:
+            self._check_not_given_up()
             if self._engine is not dead:
                 return
             dead.close()
             while self._engine is dead:
                 log.warning("an engine died or did not start again: %s", cause)
-                if self._given_up or self._barren_restarts >= self._max_restarts:
-                    self._given_up = self._given_up or EngineError(
+                if self._barren_restarts >= self._max_restarts:
+                    self._given_up = EngineError(
                         f"the engine was restarted {self._barren_restarts} times without an answer between "
                         f"(engine.max_restarts); the last time: {cause}"
                     )

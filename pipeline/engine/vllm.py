@@ -65,7 +65,11 @@ class VllmEngine:
         )
 
     def close(self) -> None:
-        """Stop the engine's processes and free its memory."""
+        """Stop the engine's processes and free its memory.
+
+        Call it in the event loop that it answered in: elsewhere vLLM leaves sockets open, and the garbage
+        collector waits for them for ever.
+        """
         self._engine.shutdown()
 
 

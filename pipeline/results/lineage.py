@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,9 +85,9 @@ def versions() -> dict[str, str]:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
-    if commit.returncode == 0:
-        found["git_commit"] = commit.stdout.strip()
+    if git := shutil.which("git"):
+        command = [git, "rev-parse", "HEAD"]
+        commit = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+        if commit.returncode == 0:
+            found["git_commit"] = commit.stdout.strip()
     return found

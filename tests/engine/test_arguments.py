@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pipeline.config import RunConfig
 from pipeline.engine import arguments as module
 from pipeline.engine.arguments import answer_changing, device_of, engine_arguments
 from pipeline.models.registry import load_spec
-from pipeline.models.spec import ModelSpec
+from pipeline.models.spec import Kind, ModelSpec
 
 BOTH = frozenset({"image", "video"})
 
@@ -57,7 +58,7 @@ def test_the_sizes_of_the_spec_s_example_are_not_applied() -> None:
     ],
 )
 def test_memory_is_reserved_for_the_media_that_may_come(
-    spec: str, kinds: set[str], columns: dict[str, str], limits: dict[str, int]
+    spec: str, kinds: set[Kind], columns: dict[str, str], limits: dict[str, int]
 ) -> None:
     found = arguments(
         spec, frozenset(kinds), manifest={"uri": "m", "columns": columns}, media={"max_per_item": 5}
@@ -126,7 +127,7 @@ def test_the_version_of_a_package_that_is_not_installed(monkeypatch: pytest.Monk
 
     def version(name: str) -> str:
         asked.append(name)
-        raise module.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
     monkeypatch.setattr(module, "version", version)
     assert (module.vllm_version(), module.vllm_version(cpu=True)) == (None, None)

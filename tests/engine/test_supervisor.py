@@ -83,6 +83,7 @@ class FakeEngine:
         await self._all_here.wait()
 
     def close(self) -> None:
+        assert not self.closed, "closed twice"
         self.closed = True
 
 

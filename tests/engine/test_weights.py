@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,9 +56,9 @@ def test_the_weights_are_not_read(model: Path, monkeypatch: pytest.MonkeyPatch) 
     read: list[str] = []
     original = Storage.read
 
-    def recording(self: Storage, uri: str, *args: object, **options: object) -> bytes:
+    def recording(self: Storage, uri: str, *args: Any, **options: Any) -> bytes:
         read.append(Path(uri).name)
-        return original(self, uri, *args, **options)  # type: ignore[arg-type]
+        return original(self, uri, *args, **options)
 
     monkeypatch.setattr(Storage, "read", recording)
     fingerprint(Storage(), str(model))

@@ -23,6 +23,8 @@ from pipeline.models.registry import load_spec, model_types
 from tests.models.tiny_engine import Files, Session, ask
 
 WIDTH, HEIGHT, FRAMES = 192, 128, 8
+# A manifest's text is untrusted: special tokens of any model that are no placeholders must not count as media.
+QUESTION = "What is <|vision_start|><|vision_end|><img></img><fake_token_around_image><global-img> this?"
 
 EXPECTED: dict[str, dict[str, tuple[str, int]]] = {
     # 28 pixels a token: 192/28 = 6.86 and 128/28 = 4.57, so 7 x 5; two frames share their tokens.
@@ -41,9 +43,9 @@ EXPECTED: dict[str, dict[str, tuple[str, int]]] = {
 }
 
 
-def picture(seed: int) -> bytes:
+def picture(seed: int, width: int = WIDTH, height: int = HEIGHT) -> bytes:
     out = io.BytesIO()
-    noise = np.random.default_rng(seed).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    noise = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     Image.fromarray(noise).save(out, "PNG")
     return out.getvalue()
 
@@ -65,6 +67,7 @@ CASES: dict[str, Callable[[], Files]] = {
     "image": lambda: [("image", picture(1))],
     "image again": lambda: [("image", picture(1))],
     "other image": lambda: [("image", picture(2))],
+    "small image": lambda: [("image", picture(1, 64, 32))],
     "two images": lambda: [("image", picture(1)), ("image", picture(2))],
     "video": lambda: [("video", clip(1))],
     "other video": lambda: [("video", clip(2))],
@@ -100,7 +103,7 @@ def session(spec_name: str, vllm_process: ProcessPoolExecutor) -> Session:
     # SmolVLM's processor needs num2words; Idefics3 stands for it where that is not installed.
     tiny = "idefics3" if spec_name == "smolvlm" and find_spec("num2words") is None else spec_name
     files = [CASES[case]() for case in cases_of(spec_name)]
-    return vllm_process.submit(ask, spec_name, tiny_model(tiny), "What is this?", files).result()
+    return vllm_process.submit(ask, spec_name, tiny_model(tiny), QUESTION, files).result()
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +127,13 @@ def test_pictures_become_the_tokens_worked_out_by_hand(spec_name: str, replies: 
         video, video_count = expected["video"]
         assert replies["video"].media_tokens == {video: video_count}
         assert replies["image+video"].media_tokens == {image: count, video: video_count}
+
+
+def test_the_engine_arguments_of_the_spec_reach_the_processor(spec_name: str, replies: dict[str, Any]) -> None:
+    # By the tiny models' own settings Qwen makes 4 tokens of this picture; the spec's `min_pixels` lets it be.
+    # (SmolVLM's `max_image_size` is in the number of its tiles: its own setting would make one of them.)
+    if spec_name in ("qwen2_5_vl", "qwen3_vl"):
+        assert replies["small image"].media_tokens == {"<|image_pad|>": 2 * 1}
 
 
 def test_every_case_is_answered(replies: dict[str, Any]) -> None:

@@ -72,7 +72,7 @@ def _build(folder: Path, family: str, config_class: Any, model_class: Any) -> No
         image_processor_type=f"{family}ImageProcessor",
         processor_class=f"{family}Processor",
         size={"longest_edge": 2 * _TILE},
-        max_image_size={"longest_edge": _TILE},
+        max_image_size={"longest_edge": 2 * _TILE},  # the spec's engine arguments say _TILE
         do_image_splitting=True,
         do_pad=True,
         **PIXELS,

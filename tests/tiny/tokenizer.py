@@ -62,5 +62,6 @@ def write_tokenizer(
     )
     if chat_template is not None:
         (folder / "chat_template.jinja").write_text(chat_template, "utf-8")
-    ids = {token: tokenizer.token_to_id(token) for token in special}
+    vocabulary = tokenizer.get_vocab()
+    ids = {token: vocabulary[token] for token in special}
     return Vocabulary(ids, -(-tokenizer.get_vocab_size() // 64) * 64)
