@@ -91,6 +91,12 @@ class MediaConfig(_Part):
     max_file_pixels: PositiveInt = Field(
         default=200_000_000, description="of an image or frame in the file, checked before it is decoded"
     )
+    decode_seconds: Annotated[float, Field(gt=0)] = Field(
+        default=120.0, description="to decode one file; then it is a failed item"
+    )
+    decode_memory: PositiveInt = Field(
+        default=4 * 2**30, description="bytes of the process that decodes; more is a failed item"
+    )
 
 
 class ReplicasConfig(_Part):

@@ -21,6 +21,8 @@ class Code(StrEnum):
     NOT_MEDIA = "not_media"
     DECODE_TRUNCATED = "decode_truncated"
     DECODE_CORRUPT = "decode_corrupt"
+    DECODE_CRASH = "decode_crash"
+    DECODE_TIMEOUT = "decode_timeout"
     TOO_MANY_MEDIA = "too_many_media"
     MODALITY_NOT_SUPPORTED = "modality_not_supported"
     PLACEHOLDER_MISMATCH = "placeholder_mismatch"
@@ -32,7 +34,10 @@ class Code(StrEnum):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same command may get an answer later, with nothing changed."""
+        """Whether the same command may get an answer later, with nothing changed.
+
+        A decoder that crashed, hung or took too much memory has had a fresh process: it would again.
+        """
         return self in {Code.FETCH_FAILED, Code.FETCH_DENIED, Code.ENGINE_CRASH, Code.ENGINE_FAILED}
 
 

@@ -86,7 +86,7 @@ def _pixels(image: Image.Image, budget: PixelBudget, max_pixels: int) -> npt.NDA
         upright = upright.resize(target, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)
     if orientation in _UPRIGHT:
         upright = upright.transpose(_UPRIGHT[orientation])
-    return np.array(upright)
+    return np.asarray(upright)
 
 
 def _orientation(image: Image.Image) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from pipeline.config import MediaConfig
 from pipeline.identity import media_uuid, pixels_uuid
 from pipeline.media.image import decode_image
+from pipeline.media.isolated import Decoder, Limits, Pixels, decode_isolated
 from pipeline.media.shrink import PixelBudget
 from pipeline.media.video import FrameSampling, decode_video
 from pipeline.models.packing import LoadedMedia
@@ -21,13 +22,15 @@ class MediaLoader:
     """Decodes media for one model under one configuration.
 
     `image`, `video` and `sampling` are all that changes the pixels, so they belong to the recipe and to
-    the identity of the pixels; `max_file_pixels` only refuses.
+    the identity of the pixels; `max_file_pixels` and `limits` only refuse. Without `limits` decoding happens
+    in this process, for tests and measurements: a damaged file can then take the process with it.
     """
 
     image: PixelBudget
     video: PixelBudget
     sampling: FrameSampling
     max_file_pixels: int
+    limits: Limits | None = None
 
     @classmethod
     def of(cls, config: MediaConfig, spec: ModelSpec) -> MediaLoader:
@@ -39,6 +42,7 @@ class MediaLoader:
             video=_budget(spec, "video", video.max_pixels),
             sampling=FrameSampling(frames, video.fps, video.max_frames if video.fps else None),
             max_file_pixels=config.max_file_pixels,
+            limits=Limits(config.decode_seconds, config.decode_memory),
         )
 
     def settings(self, kind: Kind) -> dict[str, Any]:
@@ -51,17 +55,25 @@ class MediaLoader:
         """The media UUID of the bytes, and their pixels.
 
         Raises:
-            ItemError: if the bytes are not such media, damaged, or too large.
+            ItemError: if the bytes are not such media, damaged, too large, or end or hang their decoder.
         """
         media = media_uuid(data)
         uuid = pixels_uuid(media, self.settings(kind))
         if kind == "image":
-            pixels = decode_image(data, budget=self.image, max_pixels=self.max_file_pixels)
-            return media, LoadedMedia("image", uuid, pixels)
-        frames, metadata = decode_video(
-            data, sampling=self.sampling, budget=self.video, max_pixels=self.max_file_pixels
-        )
-        return media, LoadedMedia("video", uuid, frames, metadata)
+            pixels, metadata = self._decoded(decode_image, data, {"budget": self.image})
+        else:
+            options = {"budget": self.video, "sampling": self.sampling}
+            pixels, metadata = self._decoded(decode_video, data, options)
+        return media, LoadedMedia(kind, uuid, pixels, metadata)
+
+    def _decoded(
+        self, decoder: Decoder, data: bytes, options: dict[str, Any]
+    ) -> tuple[Pixels, dict[str, Any] | None]:
+        options |= {"max_pixels": self.max_file_pixels}
+        if self.limits is not None:
+            return decode_isolated(decoder, data, options, self.limits)
+        found = decoder(data, **options)
+        return found if isinstance(found, tuple) else (found, None)
 
 
 def _budget(spec: ModelSpec, kind: Kind, max_pixels: int | None) -> PixelBudget:
