@@ -1,8 +1,10 @@
 """The pipeline against a bare AsyncLLM loop: the same files, prompts and engine settings, in one run.
 
-    python -m benchmarks.against_bare_loop --images 600 --rounds 3
+    python -m benchmarks.against_bare_loop --images 1200 --rounds 3
 
-Both rates are images per second from the moment the engine is up to the last answer.
+Both rates are images per second from the engine's first answer, which compiles its kernels, to the last. Ray runs its workers,
+and so the engine, at niceness 15; the bare loop is given the same, so that other programs of the machine
+disturb both alike.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ IN_FLIGHT = 64
 def main() -> None:
     """Alternate between the two, each in a process of its own, and print rates and their ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=int, default=600)
+    parser.add_argument("--images", type=int, default=1200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--config", default="conf/quickstart.yaml")
     parser.add_argument("--child", choices=["pipeline", "bare"], help=argparse.SUPPRESS)
@@ -47,7 +49,8 @@ def main() -> None:
         for number in range(arguments.rounds):
             for name in ("bare", "pipeline") if number % 2 else ("pipeline", "bare"):
                 output = f"{folder}/out-{number}"
-                command = [sys.executable, "-m", "benchmarks.against_bare_loop", "--child", name]
+                command = ["nice", "-n", "15"] if name == "bare" else []
+                command += [sys.executable, "-m", "benchmarks.against_bare_loop", "--child", name]
                 command += ["--config", arguments.config, "--manifest", str(manifest), "--output", output]
                 child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
                 found = json.loads(child.stdout.splitlines()[-1])
@@ -103,9 +106,10 @@ def _bare(loaded: LoadedConfig) -> dict[str, Any]:
 
     async def ask_all() -> tuple[float, int]:
         gate = asyncio.Semaphore(IN_FLIGHT)
+        first = await ask(rows[0], gate)
         started = time.perf_counter()
-        right = await asyncio.gather(*(ask(row, gate) for row in rows))
-        return len(rows) / (time.perf_counter() - started), sum(right)
+        right = await asyncio.gather(*(ask(row, gate) for row in rows[1:]))
+        return len(right) / (time.perf_counter() - started), first + sum(right)
 
     rate, right = asyncio.run(ask_all())
     engine.shutdown()

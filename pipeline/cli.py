@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pipeline.config_file import load_config
 from pipeline.errors import ConfigError, EngineError
-from pipeline.models.registry import load_spec, model_types
+from pipeline.models_command import add_models_command
 
 EXIT_CONFIG = 2
 EXIT_ENGINE = 3
@@ -39,8 +39,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--config", required=True, help="YAML file, such as conf/caption.yaml")
         sub.add_argument("overrides", nargs="*", metavar="field.name=value", help="in place of the file's")
         sub.set_defaults(command=command)
-    models = commands.add_parser("models", help="list the model types")
-    models.set_defaults(command=_models)
+    add_models_command(commands)
     return parser
 
 
@@ -68,13 +67,6 @@ def _plan(arguments: argparse.Namespace) -> int:
         print(f"warning    {warning}")
     for preview in first_prompts(plan):
         print(f"prompt     {preview.id} [{preview.task}]: {preview.error or repr(preview.prompt)}")
-    return 0
-
-
-def _models(_: argparse.Namespace) -> int:
-    for name in model_types():
-        spec = load_spec(name)
-        print(f"{name:<20} {', '.join(spec.modalities):<28} {spec.repository}")
     return 0
 
 

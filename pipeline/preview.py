@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pipeline.engine.weights import locate
 from pipeline.errors import ItemError
 from pipeline.manifest import read, shards
-from pipeline.models.prompt import PromptBuilder
 from pipeline.models.spec import Kind
 from pipeline.plan import Plan
-from pipeline.stages.connect import load_tokenizer
+from pipeline.stages.connect import prompt_builder
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,12 @@ def first_prompts(plan: Plan, count: int = 3) -> list[Preview]:
     """The prompts of the manifest's first items. Media are not fetched.
 
     Raises:
-        EngineError, OSError: the model's tokenizer is needed and cannot be loaded.
+        ConfigError, EngineError, OSError: the model's tokenizer is needed and cannot be loaded, or writes no
+            prompts.
     """
-    tokenizer = None
-    if plan.spec.prompt.chat is not None:
-        model = locate(plan.storage, plan.model, plan.model)
-        tokenizer = load_tokenizer(model, plan.arguments)
-    builder = PromptBuilder(plan.spec, tokenizer)
+    chat = plan.spec.prompt.chat is not None
+    model = locate(plan.storage, plan.model, plan.model) if chat else None
+    builder = prompt_builder(plan.spec, model, plan.arguments)
     shard = shards(plan.manifest, count)[0]
     (table,) = read(plan.storage, plan.manifest, shard, [(shard.start, shard.stop)])
     previews = []

@@ -48,10 +48,11 @@ def make_recipe(
         arguments: vLLM's engine arguments as they will be used.
     """
     sampling = {**DEFAULT_SAMPLING, **spec.sampling, **config.sampling.model_dump(exclude_none=True)}
-    prompt = spec.prompt.model_dump(exclude_none=True)
+    prompt = spec.prompt.model_dump(exclude_defaults=True)
+    adapter = {"lora": spec.lora.model_dump()} if spec.lora else {}
     answering = {
         "engine": config.engine.kind,
-        "model": {"weights": model, "revision": arguments.get("revision")},
+        "model": {"weights": model, "revision": arguments.get("revision"), **adapter},
         "prompt": {**prompt, "separator": spec.separator},
         "placeholders": {kind: media.placeholder for kind, media in spec.media.items()},
         "stop": {"tokens": spec.stop_tokens, "token_ids": spec.stop_token_ids},

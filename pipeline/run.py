@@ -89,10 +89,15 @@ def _finish(ledger: Ledger, shard: str, rows: Range) -> int:
 
 
 def _connect() -> None:
+    """Join the cluster that there is, or start one on this machine, without the dashboard's processes."""
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(logging_level=logging.ERROR, log_to_driver=False)
+    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    try:
+        ray.init(address="auto", **quiet)
+    except ConnectionError:
+        ray.init(include_dashboard=False, **quiet)
 
 
 def _put_summary(plan: Plan, summary: RunSummary, started: float) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.config import RunConfig
-from pipeline.models.spec import Kind, ModelSpec
+from pipeline.models.spec import MODALITIES, Kind, ModelSpec
 
 ANSWER_CHANGING = frozenset(
     {
@@ -44,11 +44,14 @@ def engine_arguments(config: RunConfig, spec: ModelSpec, kinds: frozenset[Kind])
     `kinds` are the kinds of media that the manifest may bring; vLLM reserves memory for no other.
     """
     several = config.manifest.columns.images is not None
-    limits = {"image": config.media.max_per_item if several else 1, "video": 1}
-    tensor_parallel = config.engine.tensor_parallel_size
+    limits = dict.fromkeys(MODALITIES, 0)
+    for kind in spec.media.keys() & kinds:
+        most = config.media.max_per_item if several and kind == "image" else 1
+        limits[spec.modality(kind)] = min(most, spec.media[kind].most or most)
+    tensor_parallel = tensor_parallel_size(config, spec)
     arguments: dict[str, Any] = {
         **spec.engine_args,
-        "limit_mm_per_prompt": {kind: limits[kind] if kind in kinds else 0 for kind in spec.media},
+        "limit_mm_per_prompt": limits,
         "tensor_parallel_size": tensor_parallel,
         "trust_remote_code": config.model.trust_remote_code,
     }
@@ -58,7 +61,29 @@ def engine_arguments(config: RunConfig, spec: ModelSpec, kinds: frozenset[Kind])
     if tensor_parallel > 1:
         # All its GPUs are on one node, so plain processes do: placement groups outlive a dead driver.
         arguments["distributed_executor_backend"] = "mp"
-    return {**arguments, **config.engine.args}
+    arguments |= config.engine.args
+    return _with_vit_cuda_graphs(arguments, sum(limits.values()))
+
+
+def _with_vit_cuda_graphs(arguments: dict[str, Any], items: int) -> dict[str, Any]:
+    """Where the run asks for CUDA graphs of the vision encoder, how many media a graph has to hold."""
+    if not asks_for_vit_cuda_graphs(arguments):
+        return arguments
+    compilation = {"encoder_cudagraph_max_vision_items_per_batch": items, **arguments["compilation_config"]}
+    return {**arguments, "compilation_config": compilation}
+
+
+def asks_for_vit_cuda_graphs(arguments: dict[str, Any]) -> bool:
+    """Whether `compilation_config: {cudagraph_mm_encoder: true}` is among a run's engine arguments."""
+    compilation = arguments.get("compilation_config")
+    return isinstance(compilation, dict) and bool(compilation.get("cudagraph_mm_encoder"))
+
+
+def tensor_parallel_size(config: RunConfig, spec: ModelSpec) -> int:
+    """On how many GPUs an engine runs: as the run says, else as the model needs, else on one."""
+    if "tensor_parallel_size" in config.engine.model_fields_set:
+        return config.engine.tensor_parallel_size
+    return int(spec.engine_args.get("tensor_parallel_size", 1))
 
 
 def unknown_arguments(arguments: dict[str, Any]) -> list[str]:

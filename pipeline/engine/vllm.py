@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from pipeline.engine.base import Answer, Request
+from pipeline.engine.rendering import RenderingError, RenderPool
 from pipeline.errors import Code, EngineError, ItemError
 
 _TOO_LONG = re.compile(r"longer than the maximum model length|maximum context length", re.IGNORECASE)
@@ -17,20 +18,30 @@ class VllmEngine:
     """One AsyncLLM with `engine_args` as given, over batch defaults.
 
     `UsageContext.LLM_CLASS` makes vLLM plan for a batch job (16,384 tokens a step, 1,024 sequences)
-    where its default plans for a server (2,048); only final answers leave the engine.
+    where its default plans for a server (2,048); only final answers leave the engine. `render_workers`
+    processes render requests (`engine.rendering`); with 0 the engine does it itself. `lora` has the fields
+    of the LoRARequest that goes with every request.
 
     Raises:
         EngineError: with vLLM's own reason, if it cannot start.
     """
 
-    def __init__(self, engine_args: dict[str, Any]) -> None:
+    def __init__(
+        self, engine_args: dict[str, Any], render_workers: int = 0, lora: dict[str, Any] | None = None
+    ) -> None:
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         from vllm import AsyncEngineArgs
+        from vllm.lora.request import LoRARequest
         from vllm.usage.usage_lib import UsageContext
         from vllm.v1.engine.async_llm import AsyncLLM
 
+        self._lora = LoRARequest(**lora) if lora else None
         arguments = {"disable_log_stats": True, **engine_args}
+        if render_workers:
+            # Its processor cache lives in one process, and would take another's tensors for cached ones.
+            arguments["mm_processor_cache_gb"] = 0
+        self._pool = RenderPool(arguments, render_workers) if render_workers else None
         try:
             self._engine = AsyncLLM.from_engine_args(
                 AsyncEngineArgs(**arguments), usage_context=UsageContext.LLM_CLASS
@@ -44,14 +55,16 @@ class VllmEngine:
 
         try:
             final = None
-            async for output in self._engine.generate(
-                request.prompt, _sampling_params(request.sampling), request.id
-            ):
+            prompt = await self._pool.render(request.prompt) if self._pool else request.prompt
+            sampling = _sampling_params(request.sampling)
+            async for output in self._engine.generate(prompt, sampling, request.id, lora_request=self._lora):
                 final = output
         except EngineDeadError as error:
             raise EngineError("the vLLM engine died") from error
         except EngineGenerateError as error:
             raise ItemError(Code.REQUEST_REJECTED, f"vLLM: {_root_cause(error)}") from error
+        except RenderingError as error:
+            raise ItemError(_code_of(str(error)), f"vLLM: {error}") from error
         except _client_errors() as error:
             raise ItemError(_code_of(str(error)), f"vLLM: {error}") from error
         if final is None:
@@ -71,6 +84,8 @@ class VllmEngine:
         collector waits for them for ever.
         """
         self._engine.shutdown()
+        if self._pool:
+            self._pool.close()
 
 
 def _sampling_params(fields: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The child process that decodes: `python -m pipeline.media.decoding_child SOCKET`, started by `isolated.py`.
+"""The child process that decodes: `python -m pipeline.media.decoding_child SOCKET MEMORY`, from `isolated.py`.
 
 It ends with its worker however that dies: a thread waits for the worker's end of the socket to close, and a
 decoder that never lets that thread run (it holds Python's lock) is ended by the kernel at its time limit.
@@ -16,14 +16,17 @@ import sys
 import threading
 from typing import IO, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from pipeline.errors import Code, ItemError
 from pipeline.media.wire import REQUEST, send_reply
 
 # The worker ends a child that is late; the kernel only does where there is no worker any more.
-_GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 1.0
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, memory: int) -> None:
     """Answer requests until the worker hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the worker
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -32,16 +35,20 @@ def main(descriptor: int) -> None:
     connection.sendall(b"\n")
     with connection.makefile("rb") as requests:
         while header := requests.read(REQUEST.size):
-            _answer(connection, requests, *REQUEST.unpack(header))
+            values, pixels = _answer(requests, *REQUEST.unpack(header))
+            send_reply(connection, memory, values, pixels)
+            del pixels
 
 
-def _answer(connection: socket.socket, requests: IO[bytes], job_bytes: int, data_bytes: int) -> None:
+def _answer(
+    requests: IO[bytes], job_bytes: int, data_bytes: int
+) -> tuple[dict[str, Any], npt.NDArray[np.uint8] | None]:
     pixels = None
     job = requests.read(job_bytes)
     try:
         data = requests.read(data_bytes)
-        decoder, options, seconds, memory = pickle.loads(job)  # noqa: S301 - of our own worker
-        _limit_memory(memory)
+        decoder, options, seconds, limit = pickle.loads(job)  # noqa: S301 - of our own worker
+        _limit_memory(limit)
         signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_SECONDS)
         found = decoder(data, **options)
         pixels, metadata = found if isinstance(found, tuple) else (found, None)
@@ -52,11 +59,11 @@ def _answer(connection: socket.socket, requests: IO[bytes], job_bytes: int, data
         values = {"memory": True}
     except ImportError as error:
         values = {"missing": str(error)}
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - what a decoder lets out is its item's failure
         values = {"code": Code.DECODE_CRASH.value, "reason": f"the decoder failed: {error!r:.200}"}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    send_reply(connection, values, pixels)
+    return values, pixels
 
 
 def _limit_memory(limit: int) -> None:
@@ -74,4 +81,4 @@ def _end_with_worker(descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

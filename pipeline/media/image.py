@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import re
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
 from pipeline.errors import Code, ItemError
+from pipeline.media.animation import show_first_visible
+from pipeline.media.colour import profile_mode, to_srgb
+from pipeline.media.jpeg_end import completed
 from pipeline.media.rgb import raw_mode, to_rgb
 from pipeline.media.shrink import PixelBudget, shrunk_size
 from pipeline.media.sniff import is_cut_short, looks_like
@@ -19,6 +23,8 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "AVIF", "JPEG2000", "PP
 # A JPEG is decoded to at least this many times the final size: the filter needs more than 1.
 _DRAFT_MARGIN = 2
 _REDUCING_GAP = 3.0
+_JPEG = b"\xff\xd8"
+_GREYS = {"1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N", "I", "F"}
 _ORIENTATION = 0x0112
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -33,31 +39,51 @@ _UPRIGHT = {
 Image.init()  # once: opening by an explicit list of formats registers plugins on first use, from any thread
 
 
-def decode_image(data: bytes, *, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np.uint8]:
-    """Decode an image file to uint8 (H, W, 3) RGB, shrunk to `budget`; of an animation the first frame.
+def decode_image(
+    data: bytes, *, budget: PixelBudget, max_pixels: int, recover: bool = False
+) -> npt.NDArray[np.uint8]:
+    """Decode an image file to uint8 (H, W, 3) sRGB, shrunk to `budget`.
 
-    Orientation (EXIF) is applied, transparency is laid over white, and greys deeper than 8 bits keep their
-    full range. `max_pixels` bounds width x height as the header says, before pixels are decoded; Pillow's
-    own bound (2 x PIL.Image.MAX_IMAGE_PIXELS) holds besides. Colour profiles are not applied. Thread safe.
+    Of an animation it is the first frame that shows anything, of several pages the first. Orientation (EXIF)
+    and colour profile are applied, transparency is laid over white, greys deeper than 8 bits keep their full
+    range. `max_pixels` bounds width x height as the header says, before pixels are decoded; Pillow's own
+    bound (2 x PIL.Image.MAX_IMAGE_PIXELS) holds besides. With `recover` a JPEG that lacks its end is
+    accepted if nine tenths of its rows are there (of a progressive one, four of its scans). Thread safe.
 
-    Raises ItemError: EMPTY_FILE, NOT_MEDIA (another kind of file), TOO_LARGE, DECODE_TRUNCATED (the end of
-    the file is missing) or DECODE_CORRUPT.
+    Raises ItemError: EMPTY_FILE, NOT_MEDIA (another kind of file), NOT_RASTER (SVG), TOO_LARGE,
+    DECODE_TRUNCATED (the end of the file is missing) or DECODE_CORRUPT. MemoryError: `isolated.py` knows
+    whether that is this file's fault.
     """
+    try:
+        return _decode(data, budget, max_pixels)
+    except ItemError as error:
+        if not (recover and error.code is Code.DECODE_TRUNCATED and data.startswith(_JPEG)):
+            raise
+        try:
+            whole = completed(data)
+        except Exception:  # noqa: BLE001 - as below; what was wrong before is what to say
+            whole = None
+        if whole is None:
+            raise
+    return _decode(whole, budget, max_pixels)
+
+
+def _decode(data: bytes, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np.uint8]:
     if not data:
         raise ItemError(Code.EMPTY_FILE, "the image file has 0 bytes: fetch or export it again")
     kind = looks_like(data)
     if kind.family in {"video", "audio", "document"}:
         raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}")
+    if kind.name == "SVG drawing":
+        raise ItemError(Code.NOT_RASTER, "an SVG drawing has no pixels of its own: render it to PNG first")
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
             return _pixels(image, budget, max_pixels)
-    except ItemError:
+    except (ItemError, MemoryError):
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         found = re.search(r"(\d+) pixels", str(error))
         raise _too_large(found[1] if found else "too many", max_pixels) from error
-    except MemoryError as error:
-        raise ItemError(Code.TOO_LARGE, "no memory left to decode this image: lower max_pixels") from error
     except UnidentifiedImageError as error:
         if kind.family != "image":
             raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}") from error
@@ -77,13 +103,20 @@ def _pixels(image: Image.Image, budget: PixelBudget, max_pixels: int) -> npt.NDA
     target = shrunk_size(width, height, budget)
     if image.format in {"JPEG", "MPO"}:
         image.draft(None, (target[0] * _DRAFT_MARGIN, target[1] * _DRAFT_MARGIN))
+    show_first_visible(image)
     stored = raw_mode(image)
     image.load()
     # After loading: a TIFF has turned itself upright by then, and forgotten its orientation.
     orientation = _orientation(image)
+    profile: Any = image.info.get("icc_profile")
+    if profile_mode(profile) == "CMYK":
+        image = to_srgb(image, profile)
+    was_grey = image.mode in _GREYS
     upright = to_rgb(image, stored)
     if upright.size != target:
         upright = upright.resize(target, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)
+    if profile_mode(profile) == ("L" if was_grey else "RGB"):
+        upright = to_srgb(upright.convert("L") if was_grey else upright, profile).convert("RGB")
     if orientation in _UPRIGHT:
         upright = upright.transpose(_UPRIGHT[orientation])
     return np.asarray(upright)

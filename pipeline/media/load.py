@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pipeline.config import MediaConfig
 from pipeline.identity import media_uuid, pixels_uuid
@@ -21,9 +21,11 @@ DEFAULT_FRAMES = 16
 class MediaLoader:
     """Decodes media for one model under one configuration.
 
-    `image`, `video` and `sampling` are all that changes the pixels, so they belong to the recipe and to
-    the identity of the pixels; `max_file_pixels` and `limits` only refuse. Without `limits` decoding happens
-    in this process, for tests and measurements: a damaged file can then take the process with it.
+    `image`, `video`, `sampling` and `backend` are all that changes the pixels, so they belong to the recipe and
+    to the identity of the pixels. `max_file_pixels` and `limits` only refuse, and `recover` only accepts: a
+    file that is whole has the same pixels with and without it.
+    Without `limits` decoding happens in this process, for tests and measurements: a damaged file can then take
+    the process with it.
     """
 
     image: PixelBudget
@@ -31,6 +33,8 @@ class MediaLoader:
     sampling: FrameSampling
     max_file_pixels: int
     limits: Limits | None = None
+    backend: Literal["pyav", "decord"] = "pyav"
+    recover: bool = False
 
     @classmethod
     def of(cls, config: MediaConfig, spec: ModelSpec) -> MediaLoader:
@@ -43,13 +47,19 @@ class MediaLoader:
             sampling=FrameSampling(frames, video.fps, video.max_frames if video.fps else None),
             max_file_pixels=config.max_file_pixels,
             limits=Limits(config.decode_seconds, config.decode_memory),
+            backend="pyav" if video.backend == "auto" else video.backend,
+            recover=config.damaged == "recover",
         )
 
     def settings(self, kind: Kind) -> dict[str, Any]:
         """What changes the pixels of this kind of media, as plain values."""
         if kind == "image":
             return {"shrink": asdict(self.image)}
-        return {"shrink": asdict(self.video), "sampling": asdict(self.sampling)}
+        return {
+            "shrink": asdict(self.video),
+            "sampling": asdict(self.sampling),
+            "backend": self.backend,
+        }
 
     def load(self, kind: Kind, data: bytes) -> tuple[str, LoadedMedia]:
         """The media UUID of the bytes, and their pixels.
@@ -62,14 +72,14 @@ class MediaLoader:
         if kind == "image":
             pixels, metadata = self._decoded(decode_image, data, {"budget": self.image})
         else:
-            options = {"budget": self.video, "sampling": self.sampling}
+            options = {"budget": self.video, "sampling": self.sampling, "backend": self.backend}
             pixels, metadata = self._decoded(decode_video, data, options)
         return media, LoadedMedia(kind, uuid, pixels, metadata)
 
     def _decoded(
         self, decoder: Decoder, data: bytes, options: dict[str, Any]
     ) -> tuple[Pixels, dict[str, Any] | None]:
-        options |= {"max_pixels": self.max_file_pixels}
+        options |= {"max_pixels": self.max_file_pixels, "recover": self.recover}
         if self.limits is not None:
             return decode_isolated(decoder, data, options, self.limits)
         found = decoder(data, **options)

@@ -43,7 +43,6 @@ _SIGNATURES: list[tuple[bytes, str, str]] = [
 ]
 _TEXTS: list[tuple[str, str]] = [
     (r"<!doctype html|<html|<head|<body", "HTML page"),
-    (r"<svg|<!doctype svg", "SVG drawing"),
     (r"<\?xml|<error>", "XML document"),
     (r"[{\[]", "JSON text"),
 ]
@@ -103,8 +102,11 @@ def _text(data: bytes) -> Kind | None:
         return None
     if "<Error>" in text and (code := re.search(r"<Code>(\w{1,40})</Code>", text)):
         return Kind("other", f"error of an object store ({code[1]})")
+    lower = text.lower()
+    if "<svg" in lower and "<html" not in lower and lower.startswith("<"):
+        return Kind("other", "SVG drawing")
     for pattern, name in _TEXTS:
-        if re.match(pattern, text, re.IGNORECASE) or (name == "HTML page" and "<html" in text.lower()):
+        if re.match(pattern, text, re.IGNORECASE) or (name == "HTML page" and "<html" in lower):
             return Kind("other", name)
     return Kind("other", "text")
 

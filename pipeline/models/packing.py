@@ -45,20 +45,30 @@ def pack(builder: PromptBuilder, question: str, media: Sequence[LoadedMedia], li
     for one in media:
         by_kind.setdefault(one.kind, []).append(one)
     for kind, found in by_kind.items():
-        most, why = (1, "") if kind == "video" else (limit, " (media.max_per_item)")
+        most, why = _most(builder.spec, kind, limit)
         if len(found) > most:
             raise ItemError(Code.TOO_MANY_MEDIA, f"the item has {len(found)} {kind}s, at most {most}{why}")
     prompt = builder.build(question, {kind: len(found) for kind, found in by_kind.items()})
-    return {
-        "prompt": prompt,
-        "multi_modal_data": {
-            kind: [_as_taken(one, builder.spec) for one in found] for kind, found in by_kind.items()
-        },
-        "multi_modal_uuids": {kind: [one.uuid for one in found] for kind, found in by_kind.items()},
-    }
+    data: dict[str, list[Any]] = {}
+    uuids: dict[str, list[str]] = {}
+    for kind in builder.spec.media.keys() & by_kind.keys():
+        modality = builder.spec.modality(kind)
+        data.setdefault(modality, []).extend(_as_taken(one, builder.spec) for one in by_kind[kind])
+        uuids.setdefault(modality, []).extend(one.uuid for one in by_kind[kind])
+    return {"prompt": prompt, "multi_modal_data": data, "multi_modal_uuids": uuids}
+
+
+def _most(spec: ModelSpec, kind: Kind, limit: int) -> tuple[int, str]:
+    if kind == "video":
+        return 1, ""
+    most = spec.media[kind].most if kind in spec.media else None
+    return (most, " (the model takes no more)") if most and most < limit else (limit, " (media.max_per_item)")
 
 
 def _as_taken(media: LoadedMedia, spec: ModelSpec) -> Any:
     if media.kind == "image":
-        return Image.fromarray(media.pixels)
+        picture = Image.fromarray(media.pixels)
+        if spec.modality("image") == "vision_chunk":
+            return {"type": "image", "image": picture, "uuid": media.uuid}
+        return picture
     return (media.pixels, media.metadata) if spec.media["video"].needs_metadata else media.pixels

@@ -34,7 +34,8 @@ def load_spec(model_type: str) -> ModelSpec:
     own = model_type.endswith((".yaml", ".yml"))
     path = Path(model_type).expanduser() if own else registry_folder() / f"{model_type}.yaml"
     if not own and model_type not in model_types():
-        near = difflib.get_close_matches(model_type, model_types(), n=3, cutoff=0.4)
+        names = {name.lower(): name for name in model_types()}
+        near = [names[n] for n in difflib.get_close_matches(model_type.lower(), names, n=3, cutoff=0.4)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(model_types())}"
         raise ConfigError([f"model.type: unknown model {model_type!r}; {hint}"])
     try:

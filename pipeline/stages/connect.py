@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import ray
+
+from pipeline.engine.arguments import vllm_version
 from pipeline.engine.base import Engine
 from pipeline.engine.echo import EchoEngine
 from pipeline.engine.weights import locate
+from pipeline.errors import ConfigError, EngineError
+from pipeline.models.chat import ProcessorTemplate, with_tokens
 from pipeline.models.prompt import PromptBuilder, Tokenizer, stop_token_ids
+from pipeline.models.resolved import lora_requests
 from pipeline.models.spec import ModelSpec
 from pipeline.stages.generate import StartedEngine
 from pipeline.storage import Storage
+
+MOST_RENDER_WORKERS = 8
+"""On an H200 with 16 cores: a 3B model is fed by 2, models of 256M by about 8 (benchmarks/README.md)."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,7 @@ class Connect:
     arguments: dict[str, Any]
     sampling: dict[str, Any]
     environment: dict[str, str]
+    render_workers: int | None = None
 
     def __call__(self) -> StartedEngine:
         """Find the model, load its tokenizer if its prompts need it, and tell how to start an engine."""
@@ -39,32 +51,76 @@ class Connect:
             del os.environ["OMP_NUM_THREADS"]
         for name, value in self.environment.items():
             os.environ.setdefault(name, value)
+        chat = self.spec.prompt.chat is not None
         if self.kind == "echo":
-            tokenizer = None
-            if self.spec.prompt.chat is not None:
-                tokenizer = load_tokenizer(self._located(), self.arguments)
-            return StartedEngine(EchoEngine, PromptBuilder(self.spec, tokenizer), {})
+            return StartedEngine(EchoEngine, self._builder(self._located() if chat else None), {})
         model = self._located()
-        needed = self.spec.prompt.chat is not None or self.spec.stop_tokens
-        tokenizer = load_tokenizer(model, self.arguments) if needed else None
-        stops = stop_token_ids(self.spec, tokenizer) if tokenizer else self.spec.stop_token_ids
+        builder = self._builder(model if chat or self.spec.stop_tokens else None)
+        stops = stop_token_ids(self.spec, builder.tokenizer) if builder.tokenizer else self.spec.stop_token_ids
         sampling = {**({"stop_token_ids": stops} if stops else {}), **self.sampling}
-        return StartedEngine(lambda: self._start(model), PromptBuilder(self.spec, tokenizer), sampling)
+        return StartedEngine(lambda: self._start(model), builder, sampling)
+
+    def _builder(self, model: str | None) -> PromptBuilder:
+        try:
+            return prompt_builder(self.spec, model, self.arguments)
+        except ConfigError as error:
+            raise EngineError(str(error)) from error
 
     def _located(self) -> str:
-        return locate(self.storage, self.model, self.absolute)
+        model = locate(self.storage, self.model, self.absolute)
+        if self.kind == "vllm" and self.spec.lora:
+            # The adapter's path is in the model's files, so they must be in a folder.
+            return _snapshot(model, self.arguments.get("revision"))
+        return model
+
+    def _render_workers(self) -> int:
+        if self.render_workers is not None:
+            return self.render_workers
+        if vllm_version(cpu=True) is not None or not ray.is_initialized():
+            return 0
+        here = ray.get_runtime_context().get_node_id()
+        resources = next(node["Resources"] for node in ray.nodes() if node["NodeID"] == here)
+        replicas = max(1, resources.get("GPU", 1) // self.arguments["tensor_parallel_size"])
+        return min(MOST_RENDER_WORKERS, int(resources.get("CPU", 0) / replicas / 2))
 
     def _start(self, model: str) -> Engine:
         from pipeline.engine.vllm import VllmEngine
 
-        return VllmEngine({**self.arguments, "model": model})
+        loras = lora_requests(self.spec, model)
+        arguments = {**self.arguments, "model": model}
+        return VllmEngine(arguments, self._render_workers(), loras[0] if loras else None)
 
 
-def load_tokenizer(model: str, arguments: dict[str, Any]) -> Tokenizer:
-    """The model's own tokenizer, with the repository's code only where the run grants it."""
-    from transformers import AutoTokenizer
+def prompt_builder(spec: ModelSpec, model: str | None, arguments: dict[str, Any]) -> PromptBuilder:
+    """What writes the prompts of the model in `model`; None: its tokenizer is not needed.
 
-    tokenizer: Tokenizer = AutoTokenizer.from_pretrained(
+    Raises:
+        ConfigError: the prompts are to be written by a chat template that the model does not have.
+    """
+    if model is None:
+        return PromptBuilder(spec)
+    tokenizer = load_tokenizer(model, arguments, spec.prompt.processor)
+    return PromptBuilder(with_tokens(spec, tokenizer), tokenizer)
+
+
+def load_tokenizer(model: str, arguments: dict[str, Any], processor: bool = False) -> Tokenizer:
+    """The model's own tokenizer or processor, with the repository's code only where the run grants it."""
+    with contextlib.suppress(ImportError):
+        # Before transformers, which looks for torchaudio once: a CPU torch may hide it (engine.cpu_torch).
+        import torch  # noqa: F401
+    from transformers import AutoProcessor, AutoTokenizer
+
+    loader = AutoProcessor if processor else AutoTokenizer
+    loaded = loader.from_pretrained(
         model, revision=arguments.get("revision"), trust_remote_code=arguments["trust_remote_code"]
     )
-    return tokenizer
+    return ProcessorTemplate(loaded) if processor else cast(Tokenizer, loaded)
+
+
+def _snapshot(model: str, revision: str | None) -> str:
+    """The folder with a model's files: itself, or a hub repository's in the hub's own cache."""
+    if Path(model).is_dir():
+        return model
+    from huggingface_hub import snapshot_download
+
+    return str(snapshot_download(model, revision=revision))

@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -64,6 +64,8 @@ class Generate:
         self._log = _open_log(setup.request_log, self._name)
         self._numbers = itertools.count()
         self._meter = _Meter()
+        self._warming = asyncio.Lock()
+        self._is_warm = False
         self._start_seconds = time.time() - started
 
     async def __call__(self, row: pa.Table) -> AsyncIterator[pa.Table]:
@@ -83,12 +85,17 @@ class Generate:
     async def _answer(self, batch: Batch) -> Batch:
         if self._broken is not None:
             raise EngineError(str(self._broken)) from self._broken
-        started = time.time()
+        places = [(i, task) for i in range(batch.items.num_rows) for task in self._setup.tasks]
+        media = batch.items["media"].combine_chunks()
+        items = batch.items.drop_columns(["media", "keep"]).to_pylist()
+
+        def ask(place: tuple[int, str]) -> Awaitable[dict[str, Any]]:
+            return self._result(items[place[0]], media[place[0]], place[1])
+
         with self._meter:
-            places = [(i, task) for i in range(batch.items.num_rows) for task in self._setup.tasks]
-            media = batch.items["media"].combine_chunks()
-            items = batch.items.drop_columns(["media", "keep"]).to_pylist()
-            results = await asyncio.gather(*(self._result(items[i], media[i], task) for i, task in places))
+            first = await self._warm_up(lambda: ask(places[0]))
+            started = time.time()
+            results = [*first, *await asyncio.gather(*map(ask, places[len(first) :]))]
         for result in results:
             result["manifest"] = batch.stats["manifest"]
         table = _result_table(batch.items["keep"].take([i for i, _ in places]), results)
@@ -104,6 +111,17 @@ class Generate:
             },
         }
         return Batch(batch.shard, batch.start, batch.stop, table, stats)
+
+    async def _warm_up(self, ask: Callable[[], Awaitable[dict[str, Any]]]) -> list[dict[str, Any]]:
+        """Answer the engine's first item alone: kernels are compiled then, which belongs to its start."""
+        async with self._warming:
+            if self._is_warm:
+                return []
+            started = time.time()
+            result = await ask()
+            self._is_warm = True
+            self._start_seconds += time.time() - started
+            return [result]
 
     async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)

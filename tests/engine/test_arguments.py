@@ -11,7 +11,7 @@ from pipeline.config import RunConfig
 from pipeline.engine import arguments as module
 from pipeline.engine.arguments import answer_changing, device_of, engine_arguments
 from pipeline.models.registry import load_spec
-from pipeline.models.spec import Kind, ModelSpec
+from pipeline.models.spec import MODALITIES, Kind, ModelSpec
 
 BOTH = frozenset({"image", "video"})
 
@@ -37,7 +37,7 @@ def pinned(**changed: Any) -> ModelSpec:
 def test_the_smallest_run() -> None:
     assert arguments() == {
         "mm_processor_kwargs": {"min_pixels": 784, "max_pixels": 1003520, "fps": 1},
-        "limit_mm_per_prompt": {"image": 1, "video": 1},
+        "limit_mm_per_prompt": {"image": 1, "video": 1, "audio": 0, "vision_chunk": 0},
         "tensor_parallel_size": 1,
         "trust_remote_code": False,
     }
@@ -55,6 +55,8 @@ def test_the_sizes_of_the_spec_s_example_are_not_applied() -> None:
         ("qwen2_5_vl", {"image", "video"}, {"images": "pictures"}, {"image": 5, "video": 1}),
         ("qwen2_5_vl", {"video"}, {"images": "pictures"}, {"image": 0, "video": 1}),
         ("llava", {"image", "video"}, {}, {"image": 1}),
+        ("glm4v", {"image"}, {"images": "pictures"}, {"image": 1}),
+        ("kimi_k25", {"image"}, {"images": "pictures"}, {"vision_chunk": 5}),
     ],
 )
 def test_memory_is_reserved_for_the_media_that_may_come(
@@ -63,7 +65,7 @@ def test_memory_is_reserved_for_the_media_that_may_come(
     found = arguments(
         spec, frozenset(kinds), manifest={"uri": "m", "columns": columns}, media={"max_per_item": 5}
     )
-    assert found["limit_mm_per_prompt"] == limits
+    assert found["limit_mm_per_prompt"] == dict.fromkeys(MODALITIES, 0) | limits
 
 
 def test_the_run_s_own_arguments_win() -> None:
@@ -84,6 +86,12 @@ def test_several_gpus_of_one_node_are_plain_processes() -> None:
     found = arguments(engine={"tensor_parallel_size": 4})
     assert (found["tensor_parallel_size"], found["distributed_executor_backend"]) == (4, "mp")
     assert "distributed_executor_backend" not in arguments()
+
+
+def test_a_model_that_needs_several_gpus_gets_them_unless_the_run_says_otherwise() -> None:
+    assert arguments("glm4_5v")["tensor_parallel_size"] == 4
+    assert arguments("glm4_5v")["distributed_executor_backend"] == "mp"
+    assert arguments("glm4_5v", engine={"tensor_parallel_size": 1})["tensor_parallel_size"] == 1
 
 
 def test_remote_code_runs_where_the_run_grants_it_and_not_where_the_spec_asks() -> None:

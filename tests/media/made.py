@@ -14,8 +14,10 @@ from pipeline.media.shrink import PixelBudget
 WHITE = [255, 255, 255]
 
 
-def decode(data: bytes, budget: PixelBudget | None = None, max_pixels: int = 10**7) -> np.ndarray:
-    return decode_image(data, budget=budget or PixelBudget(), max_pixels=max_pixels)
+def decode(
+    data: bytes, budget: PixelBudget | None = None, max_pixels: int = 10**7, recover: bool = False
+) -> np.ndarray:
+    return decode_image(data, budget=budget or PixelBudget(), max_pixels=max_pixels, recover=recover)
 
 
 def saved(picture: Image.Image, kind: str = "PNG", **options: Any) -> bytes:

@@ -91,3 +91,18 @@ def test_a_modality_that_the_model_lacks() -> None:
     with pytest.raises(ItemError) as refused:
         packed("llava", video("v1"))
     assert refused.value.code == Code.MODALITY_NOT_SUPPORTED
+
+
+def test_no_more_images_than_the_model_takes() -> None:
+    with pytest.raises(ItemError) as refused:
+        packed("glm4v", image("u1"), image("u2"), limit=8)
+    assert refused.value.reason == "the item has 2 images, at most 1 (the model takes no more)"
+
+
+def test_a_vision_chunk_is_an_image_under_another_name() -> None:
+    request = packed("kimi_k25", image("u1", 1), image("u2", 2))
+    assert request["multi_modal_uuids"] == {"vision_chunk": ["u1", "u2"]}
+    chunks = request["multi_modal_data"]["vision_chunk"]
+    assert [(chunk["type"], chunk["uuid"]) for chunk in chunks] == [("image", "u1"), ("image", "u2")]
+    assert [chunk["image"].getpixel((0, 0))[0] for chunk in chunks] == [1, 2]
+    assert request["prompt"].count("<|media_pad|>") == 2

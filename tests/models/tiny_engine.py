@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +15,12 @@ from pipeline.engine.arguments import engine_arguments
 from pipeline.media.load import MediaLoader
 from pipeline.models.packing import pack
 from pipeline.models.registry import load_spec
+from pipeline.models.resolved import lora_requests
 from pipeline.models.spec import Kind
 from pipeline.stages.connect import Connect
 from pipeline.storage import Storage
 
 Files = list[tuple[Kind, bytes]]
-
-MEDIA_TOKENS = ("<image>", "<video>", "<|image_pad|>", "<|video_pad|>", "<IMG_CONTEXT>")
 
 
 @dataclass(frozen=True)
@@ -27,22 +28,28 @@ class Reply:
     """The prompt as the model got it, and its answer.
 
     Attributes:
-        media_tokens: how often each of `MEDIA_TOKENS` stands in the prompt, without zeros.
+        special_tokens: how often each special token stands in the prompt, without zeros.
         tokens: of the answer; a random model's may be no text at all.
         logprob: the sum over the answer's tokens.
     """
 
-    media_tokens: dict[str, int]
+    special_tokens: dict[str, int]
     tokens: list[int]
     logprob: float
 
 
 @dataclass(frozen=True)
 class Session:
-    """One engine's replies to its cases, in their order, and the stop tokens that it was given."""
+    """One engine's replies to its cases, in their order.
+
+    Attributes:
+        stop_token_ids: that it was given.
+        needs_metadata: whether vLLM refuses videos of this model without.
+    """
 
     replies: list[Reply]
     stop_token_ids: list[int]
+    needs_metadata: bool
 
 
 def ask(spec_name: str, model: Path, question: str, cases: list[Files]) -> Session:
@@ -59,6 +66,7 @@ def ask(spec_name: str, model: Path, question: str, cases: list[Files]) -> Sessi
     }
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     from vllm import LLM, SamplingParams
+    from vllm.lora.request import LoRARequest
 
     config, spec = _run_config(spec_name, model), load_spec(spec_name)
     arguments = engine_arguments(config, spec, frozenset(spec.media))
@@ -73,16 +81,27 @@ def ask(spec_name: str, model: Path, question: str, cases: list[Files]) -> Sessi
         )
         for files in cases
     ]
-    sampling = SamplingParams(temperature=0, max_tokens=8, logprobs=0, **connection.sampling)
+    fields = {"max_tokens": 8, **spec.sampling, **connection.sampling, "temperature": 0, "logprobs": 0}
+    sampling = SamplingParams(**fields)
+    loras = [LoRARequest(**fields) for fields in lora_requests(spec, str(model))]
+    arguments["dtype"] = json.loads((model / "config.json").read_text()).get("dtype") or "float32"
+    if not any(model.glob("*.safetensors")):
+        arguments["load_format"] = "dummy"
+        _random_weights()
     engine = LLM(**arguments, model=str(model))
     try:
-        vocabulary = engine.get_tokenizer().get_vocab()
-        outputs = [engine.generate(prompt, sampling, use_tqdm=False)[0] for prompt in prompts]
+        tokenizer = engine.get_tokenizer()
+        special = {token: tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens}
+        needs = bool(_data_parser(engine).video_needs_metadata)
+        outputs = [
+            engine.generate(prompt, sampling, use_tqdm=False, lora_request=loras or None)[0]
+            for prompt in prompts
+        ]
     finally:
         engine.llm_engine.engine_core.shutdown()
         del engine
         _forget_engine()
-    return Session([_reply(output, vocabulary) for output in outputs], sampling.stop_token_ids or [])
+    return Session([_reply(output, special) for output in outputs], sampling.stop_token_ids or [], needs)
 
 
 def _run_config(spec_name: str, model: Path) -> RunConfig:
@@ -98,28 +117,52 @@ def _run_config(spec_name: str, model: Path) -> RunConfig:
             "prompt": "unused",
             "media": {"max_per_item": 2, "video": {"num_frames": 8}},
             "engine": {
+                "tensor_parallel_size": 1,
                 "args": {
                     "max_model_len": 2048,
                     "dtype": "float32",
                     "enforce_eager": True,
                     "kv_cache_memory_bytes": 64 * 2**20,
                     "distributed_executor_backend": "uni",
-                }
+                },
             },
             "output": {"uri": "unused"},
         }
     )
 
 
-def _reply(output: Any, vocabulary: dict[str, int]) -> Reply:
+def _reply(output: Any, special: dict[str, int]) -> Reply:
     prompt = list(output.prompt_token_ids)
-    counts = {token: prompt.count(vocabulary[token]) for token in MEDIA_TOKENS if token in vocabulary}
+    counts = {token: prompt.count(number) for token, number in special.items()}
     answer = output.outputs[0]
     return Reply(
-        media_tokens={token: count for token, count in counts.items() if count},
+        special_tokens={token: count for token, count in counts.items() if count},
         tokens=list(answer.token_ids),
         logprob=answer.cumulative_logprob,
     )
+
+
+def _data_parser(engine: Any) -> Any:
+    from vllm.multimodal import MULTIMODAL_REGISTRY
+
+    return MULTIMODAL_REGISTRY.create_processor(engine.llm_engine.model_config).info.get_data_parser()
+
+
+def _random_weights() -> None:
+    """Make vLLM's made-up weights large enough that pixels show in the answers (its own are +-0.001)."""
+    import torch
+    from vllm.model_executor.model_loader import dummy_loader
+
+    numbers = itertools.count()
+
+    def fill(tensor: Any) -> None:
+        if torch.is_floating_point(tensor):
+            chance = torch.Generator().manual_seed(next(numbers))
+            scale = 0.3 if tensor.ndim < 2 else tensor.shape[-1] ** -0.5
+            noise = torch.randn(tensor.shape, generator=chance, dtype=torch.float32) * scale
+            tensor.data.copy_(noise + (1.0 if tensor.ndim < 2 else 0.0))
+
+    dummy_loader.initialize_single_dummy_weight = fill
 
 
 def _forget_engine() -> None:

@@ -10,18 +10,48 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.tiny import internvl, llava, llava_onevision, qwen, smolvlm
+import torch  # noqa: F401 (before transformers: see pipeline/engine/cpu_torch.py)
+
+from tests.tiny import gemma, glm, internvl, llava, llava_next, llava_onevision, others, pixtral, qwen, smolvlm
 
 KINDS: dict[str, Callable[[Path], None]] = {
+    "NVLM_D": internvl.build_nvlm,
+    "aria": others.build_aria,
+    "blip-2": others.build_blip2,
+    "command_a_vision": others.build_command_a,
+    "eagle2_5": internvl.build_eagle,
+    "exaone4_5": qwen.build_exaone,
+    "gemma3": gemma.build_3,
+    "gemma4": gemma.build_4,
+    "glm4_1v": glm.build_4_1,
+    "glm4_5v": glm.build_4_5,
+    "glm_ocr": glm.build_ocr,
+    "h2ovl_chat": internvl.build_h2ovl,
     "idefics3": smolvlm.build_idefics3,
+    "interns1": others.build_interns1,
     "internvl_chat": internvl.build,
+    "lfm2_vl": others.build_lfm2,
+    "lightonocr": pixtral.build_lighton,
+    "llama4": others.build_llama4,
     "llava": llava.build,
+    "llava-next": llava_next.build,
+    "llava-next-video": llava_next.build_video,
     "llava-onevision": llava_onevision.build,
+    "mistral3": pixtral.build_mistral3,
+    "paligemma": gemma.build_paligemma,
+    "paligemma2": gemma.build_paligemma2,
+    "pixtral_hf": pixtral.build,
+    "qwen2_vl": qwen.build_2,
     "qwen2_5_vl": qwen.build_2_5,
+    "qwen2_5_omni": qwen.build_omni,
     "qwen3_vl": qwen.build_3,
+    "qwen3_vl_moe": qwen.build_3_moe,
+    "qwen3_5": qwen.build_3_5,
+    "qwen3_5_moe": qwen.build_3_5_moe,
+    "skywork_chat": internvl.build_skywork,
     "smolvlm": smolvlm.build,
 }
-"""Names in `conf/models` (and idefics3) → what builds such a model into an empty folder."""
+"""Names in `conf/models` → what builds such a model into an empty folder."""
 
 
 def default_cache() -> Path:

@@ -1,4 +1,4 @@
-"""A tiny InternVL3 as vLLM's own `InternVLChatModel`: tiles of 56 x 56, of 2 x 2 tokens.
+"""A tiny InternVL3 and its relatives, by vLLM's own model classes: tiles of 56 x 56, of 2 x 2 tokens.
 
 transformers has no such architecture: on the hub its configuration class comes with each repository, as
 remote code. Nothing of that is used here: the folder brings a configuration class of our own (`_CODE`), so
@@ -8,6 +8,7 @@ loading it takes `trust_remote_code` just as the real one does; processor and mo
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
@@ -37,17 +38,44 @@ class TinyInternVLConfig(PretrainedConfig):
 '''
 
 
+_SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<img>", "</img>", "<IMG_CONTEXT>", "<|video_pad|>"]
+
+
 def build(folder: Path) -> None:
-    """Write the model."""
-    special = [
-        "<|endoftext|>",
-        "<|im_start|>",
-        "<|im_end|>",
-        "<img>",
-        "</img>",
-        "<IMG_CONTEXT>",
-        "<|video_pad|>",
-    ]
+    """Write an InternVL3, with weights."""
+    text, eos, pad = _write(folder, "InternVLChatModel", _SPECIAL)
+    torch.manual_seed(0)
+    language = {f"language_model.{name}": t for name, t in Qwen2ForCausalLM(text).state_dict().items()}
+    save_tensors(folder, {**_vision_tensors(), **_projector_tensors(), **language})
+    save_generation(folder, eos, pad)
+
+
+def build_nvlm(folder: Path) -> None:
+    """Write an NVLM-D: each tile is introduced by its number, in text."""
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<Image>", "</Image>", "<|vision_pad|>"]
+    _, eos, pad = _write(folder, "NVLM_D", special)
+    save_generation(folder, eos, pad)
+
+
+def build_h2ovl(folder: Path) -> None:
+    """Write an H2OVL-Mississippi."""
+    _, eos, pad = _write(folder, "H2OVLChatModel", _SPECIAL, use_msac=False)
+    save_generation(folder, eos, pad)
+
+
+def build_skywork(folder: Path) -> None:
+    """Write a Skywork-R1V."""
+    _, eos, pad = _write(folder, "SkyworkR1VChatModel", [*_SPECIAL, "<｜end▁of▁sentence｜>"])
+    save_generation(folder, eos, pad)
+
+
+def build_eagle(folder: Path) -> None:
+    """Write an Eagle 2.5, which sees through SigLIP."""
+    _, eos, pad = _write(folder, "Eagle2_5_VLForConditionalGeneration", _SPECIAL)
+    save_generation(folder, eos, pad)
+
+
+def _write(folder: Path, architecture: str, special: list[str], **fields: Any) -> tuple[Qwen2Config, int, int]:
     vocabulary = write_tokenizer(folder, special, eos="<|im_end|>", pad="<|endoftext|>", chat_template=CHATML)
     eos, pad = vocabulary.ids["<|im_end|>"], vocabulary.ids["<|endoftext|>"]
     text = Qwen2Config(**text_dimensions(vocabulary.size, eos, pad), architectures=["Qwen2ForCausalLM"])
@@ -55,13 +83,15 @@ def build(folder: Path) -> None:
     write_json(
         folder,
         "config.json",
-        architectures=["InternVLChatModel"],
+        architectures=[architecture],
         model_type="internvl_chat",
         auto_map={"AutoConfig": "configuration_tiny_internvl.TinyInternVLConfig"},
         vision_config={
             **vision_dimensions(),
             "image_size": _TILE,
             "patch_size": _PATCH,
+            "num_channels": 3,
+            "attention_dropout": 0.0,
             "hidden_act": "gelu",
             "norm_type": "layer_norm",
             "layer_norm_eps": 1e-6,
@@ -79,11 +109,9 @@ def build(folder: Path) -> None:
         select_layer=-1,
         use_thumbnail=True,
         torch_dtype="float32",
+        **fields,
     )
-    torch.manual_seed(0)
-    language = {f"language_model.{name}": t for name, t in Qwen2ForCausalLM(text).state_dict().items()}
-    save_tensors(folder, {**_vision_tensors(), **_projector_tensors(), **language})
-    save_generation(folder, eos, pad)
+    return text, eos, pad
 
 
 def _vision_tensors() -> dict[str, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""A tiny SmolVLM with the real one's tiles of 384 x 384, of 3 x 3 tokens here, from a longer side of 768.
+"""A tiny SmolVLM and Idefics3 with the real ones' tiles: of 384 pixels and 3 x 3 tokens, of 364 and 2 x 2.
 
 The tile size must be the real one, since the spec gives it as an engine argument. SmolVLM's processor needs the
 package num2words (for videos); Idefics3 is the same model without videos, and vLLM's SmolVLM a subclass of it.
@@ -7,7 +7,6 @@ package num2words (for videos); Idefics3 is the same model without videos, and v
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import transformers
 
@@ -16,13 +15,13 @@ from tests.tiny.tokenizer import write_tokenizer
 from tests.tiny.weights import save
 
 _TILE = 384
-_PATCH = 64
+_IDEFICS_TILE = 364
 _MERGE = 2
 
 
 def build(folder: Path) -> None:
     """Write the model as SmolVLM."""
-    _build(folder, "SmolVLM", transformers.SmolVLMConfig, transformers.SmolVLMForConditionalGeneration)
+    _build(folder, "SmolVLM", _TILE, 64)
     write_json(
         folder,
         "video_preprocessor_config.json",
@@ -38,11 +37,11 @@ def build(folder: Path) -> None:
 
 def build_idefics3(folder: Path) -> None:
     """Write the model as Idefics3."""
-    _build(folder, "Idefics3", transformers.Idefics3Config, transformers.Idefics3ForConditionalGeneration)
+    _build(folder, "Idefics3", _IDEFICS_TILE, 91)
 
 
-def _build(folder: Path, family: str, config_class: Any, model_class: Any) -> None:
-    rows = [f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2)]
+def _build(folder: Path, family: str, tile: int, patch: int) -> None:
+    rows = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
     vocabulary = write_tokenizer(
         folder,
         ["<|endoftext|>", "<|im_start|>", "<end_of_utterance>", "<fake_token_around_image>", "<image>",
@@ -55,8 +54,8 @@ def _build(folder: Path, family: str, config_class: Any, model_class: Any) -> No
         end_of_utterance_token="<end_of_utterance>",
     )  # fmt: skip
     eos, pad = vocabulary.ids["<end_of_utterance>"], vocabulary.ids["<|endoftext|>"]
-    config = config_class(
-        vision_config={"image_size": _TILE, "patch_size": _PATCH, **vision_dimensions()},
+    config = getattr(transformers, f"{family}Config")(
+        vision_config={"image_size": tile, "patch_size": patch, **vision_dimensions()},
         text_config={
             "model_type": "llama",
             "head_dim": HEAD_DIM,
@@ -71,14 +70,16 @@ def _build(folder: Path, family: str, config_class: Any, model_class: Any) -> No
         "preprocessor_config.json",
         image_processor_type=f"{family}ImageProcessor",
         processor_class=f"{family}Processor",
-        size={"longest_edge": 2 * _TILE},
-        max_image_size={"longest_edge": 2 * _TILE},  # the spec's engine arguments say _TILE
+        size={"longest_edge": 2 * tile},
+        max_image_size={
+            "longest_edge": tile if family == "Idefics3" else 2 * tile
+        },  # SmolVLM's spec says its own
         do_image_splitting=True,
         do_pad=True,
         **PIXELS,
     )
-    image_seq_len = (_TILE // _PATCH // _MERGE) ** 2
+    image_seq_len = (tile // patch // _MERGE) ** 2
     write_json(
         folder, "processor_config.json", processor_class=f"{family}Processor", image_seq_len=image_seq_len
     )
-    save(folder, model_class, config)
+    save(folder, getattr(transformers, f"{family}ForConditionalGeneration"), config)

@@ -23,6 +23,13 @@ def save(folder: Path, model_class: Any, config: Any) -> None:
     save_generation(folder, text.eos_token_id, text.pad_token_id)
 
 
+def save_config(folder: Path, config: Any, architecture: str, eos: int, pad: int) -> None:
+    """Write a model without weights: vLLM makes them up (`load_format="dummy"`)."""
+    config.architectures = [architecture]
+    config.save_pretrained(folder)
+    save_generation(folder, eos, pad)
+
+
 def save_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Write the weights file."""
     save_file({name: t.contiguous() for name, t in tensors.items()}, folder / _FILE, metadata={"format": "pt"})

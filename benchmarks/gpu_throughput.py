@@ -1,0 +1,211 @@
+"""Images per second on one GPU: the pipeline against what else one could run, all in one command.
+
+    python -m benchmarks.gpu_throughput --size 3b --images 2000 --out 64
+
+- `prerendered`: everything rendered before the clock starts: the GPU's own limit.
+- `generate`: `LLM.generate` on images decoded before the clock starts.
+- `ray_data_llm`: `ray.data.llm`'s vLLM processor, from files to rows, from its first row to its last.
+- `pipeline:N`: this pipeline, from files to Parquet, with N render workers, once an engine is up.
+
+Dummy weights, distinct 1024 x 768 JPEGs, greedy, a fixed number of output tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.dummy_model import make_model
+
+ARGUMENTS: dict[str, Any] = {
+    "max_model_len": 4096,
+    "load_format": "dummy",
+    "mm_processor_kwargs": {"min_pixels": 784, "max_pixels": 1003520},
+    "limit_mm_per_prompt": {"image": 1, "video": 0},
+}
+QUESTION = "Describe this image in detail."
+PROMPT = (
+    "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
+    f"<|vision_start|><|image_pad|><|vision_end|>{QUESTION}<|im_end|>\n<|im_start|>assistant\n"
+)
+
+
+def main() -> None:
+    """Make files and model, run each variant in a process of its own, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", default="3b")
+    parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--out", type=int, default=64, help="output tokens")
+    parser.add_argument("--variants", default="prerendered,pipeline:8,generate,ray_data_llm")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        variant, folder = arguments.child
+        name, _, workers = variant.partition(":")
+        print(json.dumps(VARIANTS[name](Path(folder), arguments.out, int(workers or 0))), flush=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        make_model(arguments.size, Path(folder) / "model")
+        make_pictures(Path(folder) / "pictures", arguments.images)
+        for variant in arguments.variants.split(","):
+            command = [sys.executable, "-m", "benchmarks.gpu_throughput", "--child", variant, folder]
+            started = time.time()
+            child = subprocess.run(
+                [*command, "--out", str(arguments.out)], stdout=subprocess.PIPE, text=True, check=False
+            )
+            if child.returncode:
+                print(f"{variant:<16} failed ({child.returncode})", flush=True)
+                continue
+            found = json.loads(child.stdout.splitlines()[-1])
+            rate, more = found.pop("rate"), " ".join(f"{k}={v}" for k, v in found.items())
+            print(
+                f"{variant:<16} {rate:7.2f} images/s   {time.time() - started:6.1f} s in all   {more}",
+                flush=True,
+            )
+
+
+def make_pictures(folder: Path, count: int) -> None:
+    """Distinct JPEGs: smooth noise, so that they are of a photograph's size (about 200 kB)."""
+    folder.mkdir(parents=True)
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(_make_picture, [folder / f"{number:05d}.jpg" for number in range(count)], chunksize=16))
+
+
+def _make_picture(path: Path) -> None:
+    random = np.random.default_rng(int(path.stem))
+    small = Image.fromarray(random.integers(0, 256, (96, 128, 3), np.uint8))
+    large = np.asarray(small.resize((1024, 768), Image.Resampling.BICUBIC), np.int16)
+    noisy = np.clip(large + random.integers(-12, 13, large.shape, np.int16), 0, 255)
+    Image.fromarray(noisy.astype(np.uint8)).save(path, quality=88)
+
+
+def _sampling(out: int) -> dict[str, Any]:
+    return {"temperature": 0.0, "max_tokens": out, "ignore_eos": True}
+
+
+def _pictures(folder: Path) -> list[Path]:
+    return sorted((folder / "pictures").iterdir())
+
+
+def _decoded(folder: Path) -> list[Image.Image]:
+    return [Image.open(path).convert("RGB") for path in _pictures(folder)]
+
+
+def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
+    from pipeline.engine.base import Request
+    from pipeline.engine.rendering import RenderPool
+    from pipeline.engine.vllm import VllmEngine
+
+    arguments = {**ARGUMENTS, "model": str(folder / "model"), "mm_processor_cache_gb": 0}
+
+    async def measure() -> float:
+        pool = RenderPool(arguments, workers or 8)
+        prompts = [{"prompt": PROMPT, "multi_modal_data": {"image": [i]}} for i in _decoded(folder)]
+        rendered = await asyncio.gather(*(pool.render(prompt) for prompt in prompts))
+        pool.close()
+        engine = VllmEngine(arguments)
+        asks = [Request(str(n), prompt, _sampling(out)) for n, prompt in enumerate(rendered)]
+        await asyncio.gather(*(engine.generate(ask) for ask in asks[:8]))
+        started = time.perf_counter()
+        await asyncio.gather(*(engine.generate(ask) for ask in asks[8:]))
+        return (len(asks) - 8) / (time.perf_counter() - started)
+
+    return {"rate": asyncio.run(measure())}
+
+
+def _generate(folder: Path, out: int, _: int) -> dict[str, Any]:
+    from vllm import LLM, SamplingParams
+
+    llm = LLM(**ARGUMENTS, model=str(folder / "model"), disable_log_stats=True)
+    sampling = SamplingParams(**_sampling(out))
+    prompts = [{"prompt": PROMPT, "multi_modal_data": {"image": image}} for image in _decoded(folder)]
+    llm.generate(prompts[:8], sampling, use_tqdm=False)  # type: ignore[arg-type]
+    started = time.perf_counter()
+    llm.generate(prompts[8:], sampling, use_tqdm=False)  # type: ignore[arg-type]
+    return {"rate": (len(prompts) - 8) / (time.perf_counter() - started)}
+
+
+def _ray_data_llm(folder: Path, out: int, _: int) -> dict[str, Any]:
+    import ray
+    from ray.data.llm import build_processor, vLLMEngineProcessorConfig
+
+    config = vLLMEngineProcessorConfig(
+        model_source=str(folder / "model"),
+        engine_kwargs=ARGUMENTS,
+        batch_size=32,
+        max_concurrent_batches=16,
+        concurrency=1,
+        prepare_multimodal_stage={"enabled": False},
+        chat_template_stage={"enabled": False},
+        tokenize_stage={"enabled": False},
+        detokenize_stage={"enabled": False},
+        log_engine_metrics=False,
+    )
+
+    def ask(row: dict[str, Any]) -> dict[str, Any]:
+        image = Image.open(row["path"]).convert("RGB")
+        return {"prompt": PROMPT, "multimodal_data": {"image": image}, "sampling_params": _sampling(out)}
+
+    processor = build_processor(config, preprocess=ask, postprocess=lambda row: {"text": row["generated_text"]})
+    paths = [{"path": str(path)} for path in _pictures(folder)]
+    rows = processor(ray.data.from_items(paths, override_num_blocks=len(paths) // 32)).iter_rows()
+    next(iter(rows))
+    started, count = time.perf_counter(), sum(1 for _ in rows)
+    return {"rate": count / (time.perf_counter() - started), "counted": count}
+
+
+def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
+    from pipeline.config import RunConfig
+    from pipeline.config_file import LoadedConfig
+    from pipeline.run import run
+
+    document = {
+        "manifest": {"uri": str(folder / "pictures")},
+        "model": {"type": "qwen2_5_vl", "path": str(folder / "model")},
+        "prompt": QUESTION,
+        "sampling": _sampling(out),
+        "engine": {"args": ARGUMENTS, "render_workers": workers},
+        "output": {"uri": str(folder / f"out-{workers}"), "accept_truncated": True},
+    }
+    import pipeline.run as r
+    seen = []
+    class T(r.Tally):
+        def add(self, stats):
+            seen.append((stats["prepare_start"], stats["prepare_end"], stats["generate_start"], stats["generate_end"], stats["rows"]))
+            super().add(stats)
+    r.Tally = T
+    summary = run(LoadedConfig(RunConfig.model_validate(document), document))
+    assert summary.ok == summary.rows, summary
+    t0 = min(s[2] for s in seen)
+    seen.sort(key=lambda s: s[3])
+    for s in seen: print(" ".join(f"{x-t0:.1f}" for x in s[:4]), file=sys.stderr)
+    return {
+        "rate": summary.rows_per_second,
+        "start": summary.engine_start_seconds,
+        "seconds": summary.seconds,
+        "idle": summary.waiting_seconds["engine idle"],
+        "busy": summary.busy_seconds,
+    }
+
+
+VARIANTS: dict[str, Callable[[Path, int, int], dict[str, Any]]] = {
+    "prerendered": _prerendered,
+    "generate": _generate,
+    "ray_data_llm": _ray_data_llm,
+    "pipeline": _pipeline,
+}
+
+if __name__ == "__main__":
+    main()
