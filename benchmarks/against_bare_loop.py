@@ -2,9 +2,9 @@
 
     python -m benchmarks.against_bare_loop --images 1200 --rounds 3
 
-Both rates are images per second from the engine's first answer, which compiles its kernels, to the last. Ray runs its workers,
-and so the engine, at niceness 15; the bare loop is given the same, so that other programs of the machine
-disturb both alike.
+Both rates are images per second from the engine's first answer, which compiles its kernels, to the last.
+Ray runs its workers, and so the engine, at niceness 15; the bare loop is given the same, so that other
+programs of the machine disturb both alike.
 """
 
 from __future__ import annotations

@@ -179,18 +179,8 @@ def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
         "engine": {"args": ARGUMENTS, "render_workers": workers},
         "output": {"uri": str(folder / f"out-{workers}"), "accept_truncated": True},
     }
-    import pipeline.run as r
-    seen = []
-    class T(r.Tally):
-        def add(self, stats):
-            seen.append((stats["prepare_start"], stats["prepare_end"], stats["generate_start"], stats["generate_end"], stats["rows"]))
-            super().add(stats)
-    r.Tally = T
     summary = run(LoadedConfig(RunConfig.model_validate(document), document))
     assert summary.ok == summary.rows, summary
-    t0 = min(s[2] for s in seen)
-    seen.sort(key=lambda s: s[3])
-    for s in seen: print(" ".join(f"{x-t0:.1f}" for x in s[:4]), file=sys.stderr)
     return {
         "rate": summary.rows_per_second,
         "start": summary.engine_start_seconds,

@@ -129,7 +129,7 @@ class EngineConfig(_Part):
     )
     tensor_parallel_size: PositiveInt = 1
     replicas: ReplicasConfig = ReplicasConfig()
-    batches_in_flight: PositiveInt = Field(default=16, description="per replica, so that it never waits")
+    batches_in_flight: PositiveInt = Field(default=24, description="per replica, so that it never waits")
     render_workers: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="processes that render requests beside each engine; default: by its cores"
     )

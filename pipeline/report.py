@@ -15,7 +15,6 @@ _STAGES = ("prepare", "generate", "write")
 class Tally:
     """Adds up the stats of durable batches. Constant in size, whatever the dataset's."""
 
-    tasks: int
     rows: int = 0
     codes: Counter[str] = field(default_factory=Counter)
     sources: Counter[str] = field(default_factory=Counter)

@@ -35,7 +35,7 @@ def run(loaded: LoadedConfig) -> RunSummary:
     plan = make_plan(loaded)
     for warning in plan.warnings:
         print(f"warning: {warning}", flush=True)
-    tally = Tally(len(plan.recipe.tasks))
+    tally = Tally()
     per_item = len(plan.recipe.tasks)
     plan.storage.remove(plan.leftovers)
     if plan.work or plan.to_finish:

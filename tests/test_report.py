@@ -22,7 +22,7 @@ def engine(name: str, idle: float, restarts: int = 0) -> dict[str, Any]:
 
 
 def summary() -> RunSummary:
-    tally = Tally(tasks=1)
+    tally = Tally()
     tally.add(batch(1000, 8, {"not_media": 1, "too_large": 1}, engine("a", 0.5)))
     tally.add(batch(1004, 8, {"not_media": 1}, engine("a", 1.5, restarts=1)))
     tally.add(batch(1001, 4, {}, engine("b", 0.25)))
@@ -47,5 +47,5 @@ def test_what_people_read() -> None:
     assert "17 ok, 3 failed, 0 cached; 10 were done before" in text
     assert "2 not_media" in text
     assert "1 engine restarts" in text
-    nothing = RunSummary.of(Tally(tasks=1), output="o", rows=30, done_before=30, started=990.0)
+    nothing = RunSummary.of(Tally(), output="o", rows=30, done_before=30, started=990.0)
     assert nothing.lines() == ["nothing to do: all 30 rows are in o"]

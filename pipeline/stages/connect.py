@@ -23,7 +23,7 @@ from pipeline.stages.generate import StartedEngine
 from pipeline.storage import Storage
 
 MOST_RENDER_WORKERS = 8
-"""On an H200 with 16 cores: a 3B model is fed by 2, models of 256M by about 8 (benchmarks/README.md)."""
+"""So many fed the smallest model that was measured; each imports vLLM first, some 15 s of a core."""
 
 
 @dataclass(frozen=True)
