@@ -44,6 +44,10 @@ class ModelConfig(_Part):
     trust_remote_code: bool = Field(
         default=False, description="run the model repository's own Python; needs a pinned `revision`"
     )
+    system_prompt: str | None = Field(
+        default=None, description="what the system says first, for models with a chat template"
+    )
+    chat_template_kwargs: dict[str, Any] = Field(default={}, description="variables of the chat template")
 
 
 class TaskConfig(_Part):

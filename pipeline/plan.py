@@ -84,7 +84,7 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     config = resolved(loaded.run)
     problems: list[str] = []
     storage = Storage(config.storage, root=_root(config))
-    spec = _collect(problems, lambda: load_spec(config.model.type))
+    spec = _collect(problems, lambda: _spec_of(config))
     manifest = _collect(problems, lambda: open_manifest(storage, config.manifest, RESERVED))
     _collect(problems, lambda: check_writable(storage, config.output.uri))
     model = config.model.path or (spec.repository if spec else None) or ""
@@ -195,6 +195,24 @@ def _root(config: RunConfig) -> str | None:
     while any(sign in fixed for sign in "*?["):
         fixed = parent(fixed)
     return fixed if os.path.isdir(fixed) else parent(fixed)
+
+
+def _spec_of(config: RunConfig) -> ModelSpec:
+    """The model's spec with what the run says in its chat."""
+    spec = load_spec(config.model.type)
+    said: dict[str, Any] = {}
+    if config.model.system_prompt is not None:
+        said["system"] = config.model.system_prompt
+    if config.model.chat_template_kwargs:
+        said["options"] = {**spec.prompt.options, **config.model.chat_template_kwargs}
+    if said and spec.prompt.chat is None:
+        raise ConfigError(
+            [
+                f"model.system_prompt, model.chat_template_kwargs: the prompt of {config.model.type} is fixed "
+                "text; use model.type=auto, or a spec of your own (docs/models.md)"
+            ]
+        )
+    return spec.model_copy(update={"prompt": spec.prompt.model_copy(update=said)}) if said else spec
 
 
 def _weights(storage: Storage, config: RunConfig, model: str) -> str:

@@ -89,15 +89,14 @@ def _finish(ledger: Ledger, shard: str, rows: Range) -> int:
 
 
 def _connect() -> None:
-    """Join the cluster that there is, or start one on this machine, without the dashboard's processes."""
+    """Join the cluster that `RAY_ADDRESS` names (as in a job), or start one, without the dashboard's processes.
+
+    Not `address="auto"`: it would join whatever another program on this machine started for itself.
+    """
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
-    try:
-        ray.init(address="auto", **quiet)
-    except ConnectionError:
-        ray.init(include_dashboard=False, **quiet)
+    ray.init(include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
 
 
 def _put_summary(plan: Plan, summary: RunSummary, started: float) -> None:

@@ -178,6 +178,18 @@ def test_the_shard_size_of_a_begun_output_stays(folder: Path) -> None:
     assert "begun with 6" in changed.warnings[0]
 
 
+def test_a_system_prompt_goes_with_a_chat_template_only(folder: Path) -> None:
+    said = {"system_prompt": "Be brief.", "chat_template_kwargs": {"enable_thinking": False}}
+    (problem,) = problems(folder, model={"type": "qwen2_5_vl", **said})
+    assert "use model.type=auto" in problem
+    demo = {"type": "auto", "path": str(REPOSITORY / "demo/model")}
+    plain, briefed = plan(folder, model=demo), plan(folder, model={**demo, **said})
+    assert plain.recipe.id != briefed.recipe.id
+    prompt = first_prompts(briefed, 1)[0].prompt
+    assert prompt is not None
+    assert prompt.startswith("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n")
+
+
 def test_first_prompts_are_as_they_will_be_sent(folder: Path) -> None:
     previews = first_prompts(plan(folder), 2)
     assert [(preview.id, preview.task) for preview in previews] == [("k0", "caption"), ("k1", "caption")]
