@@ -29,14 +29,16 @@ def main() -> None:
     """Make a manifest of `--items` rows over 300 small pictures, run it, and print one line of figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=10_000)
+    parser.add_argument("--batch-rows", type=int, default=32)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        _child(Path(arguments.child))
+        _child(Path(arguments.child), arguments.batch_rows)
         return
     with tempfile.TemporaryDirectory() as folder:
         _make_manifest(Path(folder), arguments.items)
         command = [sys.executable, "-m", "benchmarks.pipeline_cost", "--child", folder]
+        command += ["--batch-rows", str(arguments.batch_rows)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         watch = _CpuWatch(child.pid)
         output, _ = child.communicate()
@@ -45,7 +47,7 @@ def main() -> None:
             sys.exit(child.returncode)
         found = json.loads(output.splitlines()[-1])
     print(
-        f"items {arguments.items:>8,}  {found['rate']:8.1f} items/s  "
+        f"items {arguments.items:>8,} in batches of {arguments.batch_rows}  {found['rate']:8.1f} items/s  "
         f"{1000 * cpu / arguments.items:6.2f} CPU-s per 1,000 items  "
         f"driver peak {found['driver_mib']:6.0f} MiB (of which {found['idle_mib']:.0f} before the manifest)"
     )
@@ -58,7 +60,7 @@ def _make_manifest(folder: Path, items: int) -> None:
     pq.write_table(pa.table(rows), folder / "manifest.parquet", row_group_size=50_000)
 
 
-def _child(folder: Path) -> None:
+def _child(folder: Path, batch_rows: int) -> None:
     import ray
 
     from pipeline.config import RunConfig
@@ -70,7 +72,7 @@ def _child(folder: Path) -> None:
         "model": {"type": "qwen2_5_vl"},
         "prompt": "Describe this image.",
         "engine": {"kind": "echo"},
-        "output": {"uri": str(folder / "out")},
+        "output": {"uri": str(folder / "out"), "batch_rows": batch_rows},
     }
     ray.init(log_to_driver=False, logging_level="ERROR")
     idle = _peak_mib()

@@ -27,12 +27,13 @@ from tests.e2e.broken_pictures import Dataset, make_broken
 from tests.e2e.configurations import batch_files, results
 
 BIN = Path(sys.executable).parent
+PIECES = ["output.shard_rows=64", "output.batch_rows=16"]
 SAME_COLUMNS = ["id", "task", "status", "text", "error_code", "item_uuid", "media_uuids", "row", "answer"]
 
 
 def command(manifest: object, output: object, *overrides: str) -> list[str | Path]:
     job: list[str | Path] = [sys.executable, "jobs/caption_dataset.py", "--config", "conf/quickstart.yaml"]
-    return [*job, f"manifest.uri={manifest}", f"output.uri={output}", "output.shard_rows=64", *overrides]
+    return [*job, f"manifest.uri={manifest}", f"output.uri={output}", *PIECES, *overrides]
 
 
 def finished(job: list[str | Path], **environment: str) -> subprocess.CompletedProcess[str]:
