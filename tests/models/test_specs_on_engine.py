@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
-from importlib.util import find_spec
 from typing import Any
 
 import av
@@ -82,8 +81,6 @@ def spec_name(request: pytest.FixtureRequest) -> str:
 def session(spec_name: str, vllm_process: ProcessPoolExecutor) -> Session:
     from tests.tiny import tiny_model
 
-    if spec_name == "smolvlm" and find_spec("num2words") is None:
-        pytest.skip("SmolVLM's processor needs num2words")
     files = [CASES[case]() for case in cases_of(spec_name)]
     return vllm_process.submit(ask, spec_name, tiny_model(spec_name), QUESTION, files).result()
 
