@@ -99,6 +99,7 @@ def test_other_readers_see_finished_shards_only(tmp_path: Path) -> None:
         ((0, 10), [(0, 10)], 4, []),
         ((0, 10), [(0, 3), (7, 8)], 4, [(3, 4), (4, 7), (8, 10)]),
         ((0, 10), [(2, 6), (4, 9)], 100, [(0, 2), (9, 10)]),
+        ((0, 10), [(0, 8), (2, 4)], 100, [(8, 10)]),
     ],
 )
 def test_remaining(shard: Range, done: list[Range], size: int, left: list[Range]) -> None:
