@@ -34,13 +34,20 @@ def test_media_come_through_the_child_as_they_are_decoded_here() -> None:
     assert seen(media.pixels)[-1] == 49
 
 
-@pytest.mark.parametrize("backend", ["auto", "decord"])
-def test_a_file_that_kills_its_decoder_costs_itself(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "codes"),
+    [
+        ("auto", {Code.DECODE_CORRUPT}),
+        # decord writes beyond its memory here: that kills its process only where the memory is another's.
+        ("decord", {Code.DECODE_CRASH, Code.DECODE_CORRUPT}),
+    ],
+)
+def test_a_file_that_may_kill_its_decoder_costs_itself(backend: str, codes: set[Code]) -> None:
     one = loader(video={"backend": backend})
     for _ in range(2):
         with pytest.raises(ItemError) as caught:
             one.load("video", SEGFAULT)
-        assert caught.value.code is (Code.DECODE_CRASH if backend == "decord" else Code.DECODE_CORRUPT)
+        assert caught.value.code in codes
         assert one.load("image", saved(Image.new("RGB", (8, 8), "#0000ff")))[1].pixels[0, 0].tolist() == [
             0,
             0,
