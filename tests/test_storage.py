@@ -58,8 +58,8 @@ def pictures(tmp_path: Path) -> Path:
 
 def test_local_fetch(pictures: Path) -> None:
     storage = Storage(root=str(pictures))
-    assert storage.fetch(f"{pictures}/a.jpg", 10) == b"0123456789"
-    assert storage.fetch(f"file://{pictures}/a.jpg", 10) == b"0123456789"
+    assert storage.fetch(f"{pictures}/a.jpg", 10).data == b"0123456789"
+    assert storage.fetch(f"file://{pictures}/a.jpg", 10).data == b"0123456789"
     assert code_of(storage, f"{pictures}/a.jpg", 9) == Code.TOO_LARGE
     assert code_of(storage, f"{pictures}/empty.jpg") == Code.EMPTY_FILE
     assert code_of(storage, f"{pictures}/none.jpg") == Code.FETCH_NOT_FOUND
@@ -74,7 +74,7 @@ def test_a_manifest_reads_neither_outside_of_its_folder_nor_by_other_schemes(pic
         assert code_of(storage, uri) == Code.SCHEME_NOT_ALLOWED
     assert code_of(Storage(root=None), f"{pictures}/a.jpg") == Code.PATH_NOT_ALLOWED
     wider = Storage(StorageConfig(allowed_roots=[str(pictures.parent)]), root=str(pictures))
-    assert wider.fetch(f"{pictures}/../secret.txt", 10) == b"secret"
+    assert wider.fetch(f"{pictures}/../secret.txt", 10).data == b"secret"
 
 
 def test_a_folder_whose_name_begins_like_the_root_is_outside(pictures: Path) -> None:
@@ -99,7 +99,7 @@ def test_s3_like_a_disk(s3_server: S3Server) -> None:
     storage, bucket = s3_server.storage, s3_server.make_bucket()
     storage.put(f"{bucket}/in/a b#.jpg", b"0123456789")
     storage.put(f"{bucket}/in/deep/empty.jpg", b"")
-    assert storage.fetch(f"{bucket}/in/a b#.jpg", 10) == b"0123456789"
+    assert storage.fetch(f"{bucket}/in/a b#.jpg", 10).data == b"0123456789"
     assert code_of(storage, f"{bucket}/in/a b#.jpg", 9) == Code.TOO_LARGE
     assert code_of(storage, f"{bucket}/in/deep/empty.jpg") == Code.EMPTY_FILE
     assert code_of(storage, f"{bucket}/in/none.jpg") == Code.FETCH_NOT_FOUND
@@ -125,3 +125,26 @@ def test_wrong_keys_are_denied_and_unreachable_servers_are_retryable(s3_server: 
         Storage(closed).fetch("s3://bucket/x.jpg", 10)
     assert raised.value.code is Code.FETCH_FAILED
     assert raised.value.code.retryable
+
+
+def test_the_version_of_a_local_file_is_its_size_and_time(pictures: Path) -> None:
+    storage, path = Storage(root=str(pictures)), pictures / "a.jpg"
+    os.utime(path, ns=(0, 1_700_000_000_123_456_789))
+    assert storage.version(str(path)) == "10:1700000000123456789"
+    assert storage.fetch(str(path), 10).version == "10:1700000000123456789"
+    path.write_bytes(b"9876543210")
+    assert storage.version(str(path)) != "10:1700000000123456789"
+    with pytest.raises(ItemError) as raised:
+        storage.version(f"{pictures}/none.jpg")
+    assert raised.value.code is Code.FETCH_NOT_FOUND
+
+
+def test_the_version_of_an_object_is_its_size_and_etag(s3_server: S3Server) -> None:
+    storage, bucket = s3_server.storage, s3_server.make_bucket()
+    storage.put(f"{bucket}/a.jpg", b"0123456789")
+    # The ETag of an object put in one piece is the MD5 of its bytes.
+    assert storage.version(f"{bucket}/a.jpg") == "10:781e5e245d69b566979b86e28d23f2c7"
+    assert storage.fetch(f"{bucket}/a.jpg", 10).version == "10:781e5e245d69b566979b86e28d23f2c7"
+    with pytest.raises(ItemError) as raised:
+        storage.version(f"{bucket}/none.jpg")
+    assert raised.value.code is Code.FETCH_NOT_FOUND

@@ -65,7 +65,7 @@ class Prepare:
     def _bytes_of(self, reference: dict[str, Any]) -> bytes:
         data: bytes | None = reference["data"]
         if data is None:
-            return self.storage.fetch(reference["uri"], self.max_bytes)
+            return self.storage.fetch(reference["uri"], self.max_bytes).data
         if not data:
             raise ItemError(Code.EMPTY_FILE, "the row's media has no bytes")
         if len(data) > self.max_bytes:

@@ -3,71 +3,20 @@
 from __future__ import annotations
 
 import os
-import posixpath
-import re
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
 from typing import Any, BinaryIO, cast
-from urllib.parse import urlsplit, urlunsplit
 
 import fsspec
 from botocore.exceptions import BotoCoreError
 
 from pipeline.config import StorageConfig
 from pipeline.errors import Code, ItemError
-
-_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
-
-
-def scheme_of(uri: str) -> str:
-    """The URI's scheme in lower case; `file` for a plain local path."""
-    match = _SCHEME.match(uri)
-    return match.group(1).lower() if match else "file"
-
-
-def is_absolute(uri: str) -> bool:
-    """Whether the URI stands by itself: it has a scheme, or is an absolute local path."""
-    return bool(_SCHEME.match(uri)) or uri.startswith("/")
-
-
-def join(base: str, relative: str) -> str:
-    """The URI of `relative` below the folder `base`; `..` is resolved, never above the bucket."""
-    if is_absolute(relative):
-        return relative
-    match = _SCHEME.match(base)
-    head, folder = (match.group(0), base[match.end() :]) if match else ("", base)
-    root, slash, rest = folder.partition("/") if match else ("", "", folder)
-    path = posixpath.normpath(posixpath.join("/" + rest if match else rest, relative))
-    return f"{head}{root}{slash or '/'}{path.lstrip('/')}" if match else path
-
-
-def parent(uri: str) -> str:
-    """The URI of the folder that holds `uri`."""
-    folder = uri.rstrip("/").rpartition("/")[0]
-    return folder or ("/" if uri.startswith("/") else ".")
-
-
-def redact(uri: str) -> str:
-    """The URI without user name, password and query (which may be a signature): for logs and results."""
-    if not _SCHEME.match(uri):
-        return uri
-    parts = urlsplit(uri)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "…" if parts.query else "", ""))
-
-
-@dataclass(frozen=True)
-class FileInfo:
-    """One file as its store describes it. `etag` and `mtime` (seconds) where the store has them."""
-
-    uri: str
-    size: int
-    etag: str | None = None
-    mtime: float | None = None
+from pipeline.storage.info import Fetched, FileInfo, version_text
+from pipeline.storage.local import file_version, put_file, read_file
+from pipeline.storage.s3 import S3_SCHEMES, object_version, read_object, s3_options
+from pipeline.storage.uris import SCHEME, redact, scheme_of
 
 
 @dataclass(frozen=True)
@@ -87,7 +36,7 @@ class Storage:
         if scheme == "file":
             path = uri.removeprefix("file://")
             return fsspec.filesystem("file"), os.path.abspath(os.path.expanduser(path))
-        options = _s3_options(self.config) if scheme in ("s3", "s3a") else {}
+        options = s3_options(self.config) if scheme in S3_SCHEMES else {}
         fs = fsspec.filesystem(scheme, **options)
         return fs, fs._strip_protocol(uri)
 
@@ -107,7 +56,7 @@ class Storage:
         entry = fs.info(path)
         if entry["type"] == "directory":
             raise FileNotFoundError(f"{redact(uri)} is a folder")
-        return _file_info(uri, entry)
+        return FileInfo.of(uri, entry)
 
     def is_folder(self, uri: str) -> bool:
         """Whether the URI is a folder (on an object store: the prefix of at least one object)."""
@@ -128,23 +77,48 @@ class Storage:
         found = {p: e for p, e in fs.glob(path, detail=True).items() if e["type"] == "file"}
         return sorted((self._named(pattern, p, e) for p, e in found.items()), key=lambda f: f.uri)
 
-    def fetch(self, uri: str, max_bytes: int) -> bytes:
-        """The bytes of a manifest's URI, in one request that never reads more than `max_bytes` + 1.
+    def fetch(self, uri: str, max_bytes: int) -> Fetched:
+        """The bytes of a manifest's URI with their version, in one request that never reads much more.
 
         Raises:
             ItemError: with the code that tells why it could not or may not be read.
         """
         self._check_allowed(uri)
-        fs, path = self.filesystem(uri)
         with _coded(uri):
-            data: bytes = _read_head(fs, path, max_bytes + 1)
-        if len(data) > max_bytes:
+            fetched = self._read(uri, max_bytes + 1)
+        if len(fetched.data) > max_bytes:
             raise ItemError(
                 Code.TOO_LARGE, f"{redact(uri)} has more than media.max_bytes = {max_bytes:,} bytes"
             )
-        if not data:
+        if not fetched.data:
             raise ItemError(Code.EMPTY_FILE, f"{redact(uri)} has no bytes")
-        return data
+        return fetched
+
+    def version(self, uri: str) -> str | None:
+        """What the store says of the version of a manifest's URI, without reading it: what `fetch` gives.
+
+        Its size and ETag (object stores), or size and time of modification. None: the store tells none.
+
+        Raises:
+            ItemError: as `fetch` does.
+        """
+        self._check_allowed(uri)
+        with _coded(uri):
+            fs, path = self.filesystem(uri)
+            if scheme_of(uri) == "file":
+                return file_version(os.path.realpath(path))
+            if scheme_of(uri) in S3_SCHEMES:
+                return object_version(fs, path)
+            return _version_told(fs, path)
+
+    def _read(self, uri: str, most: int) -> Fetched:
+        fs, path = self.filesystem(uri)
+        if scheme_of(uri) == "file":
+            return read_file(os.path.realpath(path), most)
+        if scheme_of(uri) in S3_SCHEMES:
+            return read_object(fs, path, most)
+        version = _version_told(fs, path)
+        return Fetched(fs.cat_file(path, start=0, end=most), version)
 
     def read(self, uri: str) -> bytes:
         """All bytes of one of the run's own files. Raises FileNotFoundError, OSError."""
@@ -159,18 +133,8 @@ class Storage:
         fs, path = self.filesystem(uri)
         if scheme_of(uri) != "file":
             fs.pipe_file(path, data)
-            return
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        else:
+            put_file(path, data)
 
     def remove(self, uris: list[str]) -> None:
         """Delete files; those already gone are no error."""
@@ -182,8 +146,8 @@ class Storage:
                 continue
 
     def _named(self, uri: str, path: str, entry: dict[str, Any]) -> FileInfo:
-        match = _SCHEME.match(uri)
-        return _file_info(f"{match.group(0)}{path.lstrip('/')}" if match else path, entry)
+        match = SCHEME.match(uri)
+        return FileInfo.of(f"{match.group(0)}{path.lstrip('/')}" if match else path, entry)
 
     def _check_allowed(self, uri: str) -> None:
         scheme = scheme_of(uri)
@@ -207,50 +171,10 @@ def _is_below(path: str, root: str) -> bool:
     return os.path.commonpath([path, os.path.realpath(root)]) == os.path.realpath(root)
 
 
-def _file_info(uri: str, entry: dict[str, Any]) -> FileInfo:
-    modified = entry.get("mtime", entry.get("LastModified"))
-    mtime = modified.timestamp() if isinstance(modified, datetime) else modified
-    etag = entry.get("ETag") or entry.get("etag")
-    return FileInfo(uri, int(entry["size"] or 0), etag.strip('"') if etag else None, mtime)
-
-
-def _s3_options(config: StorageConfig) -> dict[str, Any]:
-    s3 = config.s3
-    client: dict[str, Any] = {}
-    if s3.region:
-        client["region_name"] = s3.region
-    options: dict[str, Any] = {
-        "anon": s3.anonymous,
-        "client_kwargs": client,
-        "config_kwargs": {"retries": {"max_attempts": 5, "mode": "standard"}, "max_pool_connections": 64},
-    }
-    if s3.endpoint_url:
-        options["endpoint_url"] = s3.endpoint_url
-    if s3.profile:
-        options["profile"] = s3.profile
-    if s3.access_key_id and s3.secret_access_key:
-        options["key"] = s3.access_key_id.get_secret_value()
-        options["secret"] = s3.secret_access_key.get_secret_value()
-    if s3.session_token:
-        options["token"] = s3.session_token.get_secret_value()
-    return options
-
-
-def _read_head(fs: Any, path: str, count: int) -> bytes:
-    if isinstance(path, str) and "file" in _protocols(fs):
-        with open(path, "rb") as file:
-            return file.read(count)
-    try:
-        return cast(bytes, fs.cat_file(path, start=0, end=count))
-    except OSError as error:
-        # An object store refuses any range of an empty object (HTTP 416).
-        if "InvalidRange" in repr(error) or "not satisfiable" in str(error):
-            return b""
-        raise
-
-
-def _protocols(fs: Any) -> tuple[str, ...]:
-    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+def _version_told(fs: Any, path: str) -> str | None:
+    fs.invalidate_cache()
+    info = FileInfo.of(path, fs.info(path))
+    return version_text(info.size, info.etag or info.mtime)
 
 
 @contextmanager
