@@ -59,7 +59,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     tasks = len(plan.recipe.tasks)
     print(f"manifest   {plan.manifest.rows:,} items in {len(plan.manifest.files)} file(s), {tasks} task(s)")
     print(f"output     {plan.ledger.folder}")
-    print(f"shards     {plan.shard_count:,} of up to {plan.record.shard_rows:,} rows")
+    print(f"shards     {len(plan.shards):,} of up to {plan.record.shard_rows:,} rows")
     print(f"done       {plan.done_rows:,} items; to do: {plan.work_rows:,} in {plan.batch_count:,} batches")
     print(f"model      {plan.config.model.type}: {plan.model}")
     print(f"recipe     {plan.recipe.id}: sampling {plan.recipe.sampling}")

@@ -162,6 +162,17 @@ class OutputConfig(_Part):
     )
 
 
+class CacheConfig(_Part):
+    """Which earlier answers are taken over. Rows of one run that ask the same are always answered once."""
+
+    read: bool = Field(default=True, description="answers of earlier runs of the same recipe in this output")
+    outputs: list[str] = Field(default=[], description="other outputs whose answers count too")
+    trust_versions: bool = Field(
+        default=True,
+        description="an object whose URI, size and ETag (or time) are known is not fetched to know its content",
+    )
+
+
 class S3Config(_Part):
     """How s3:// is reached; what is not set comes from the usual AWS environment and files."""
 
@@ -198,6 +209,7 @@ class RunConfig(_Part):
     media: MediaConfig = MediaConfig()
     engine: EngineConfig = EngineConfig()
     output: OutputConfig
+    cache: CacheConfig = CacheConfig()
     storage: StorageConfig = StorageConfig()
 
     @model_validator(mode="after")

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipeline.results.ledger import Finished
+
 _STAGES = ("prepare", "generate", "write")
 
 
@@ -43,6 +45,12 @@ class Tally:
             known[name] = max(known.get(name, 0), engine[name])
         self.first_request = min(self.first_request or stats["generate_start"], stats["generate_start"])
         self.last_answer = max(self.last_answer or 0.0, stats["generate_end"])
+
+    def add_finished(self, finished: Finished) -> None:
+        """Count the rows of a shard that waited for another row's answer, and have it."""
+        self.rows += finished.filled
+        self.codes.update(finished.codes)
+        self.sources["duplicate"] += finished.filled
 
     @property
     def failed(self) -> int:

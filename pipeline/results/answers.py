@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -62,7 +62,7 @@ class AnswerReader:
         return _kept(self._groups, (uri, group), read, _ROW_GROUPS)
 
 
-def _kept(kept: OrderedDict[Any, _T], key: Any, make: Any, most: int) -> _T:
+def _kept(kept: OrderedDict[Any, _T], key: Any, make: Callable[[], _T], most: int) -> _T:
     if key in kept:
         kept.move_to_end(key)
         return kept[key]

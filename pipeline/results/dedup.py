@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from pipeline.results.index import Index, Place
-from pipeline.results.keys import raw_keys
 
 FAILURES_IN_A_RUN = 2
 """An item that failed in a way that may pass is asked by a second row, and no more."""
@@ -49,10 +48,6 @@ class Settled:
 class Answers(Protocol):
     """What the stages ask; `Dedup` in one process, its Ray actor in a run."""
 
-    def knows_media(self) -> bool:
-        """Whether any object version is known, so that it pays to look one up."""
-        ...
-
     def known_media(self, versions: Sequence[str]) -> list[str | None]:
         """The media uuid of each object version, where an earlier run has read it."""
         ...
@@ -85,8 +80,13 @@ class Dedup:
         self._db.execute("pragma journal_mode=off")
         self._db.execute("pragma synchronous=off")
         self._db.execute(
-            "create table items (uuid blob primary key, owner text, failures integer, outcome text) without rowid"
+            "create table items "
+            "(uuid blob primary key, owner text, failures integer, outcome text) without rowid"
         )
+
+    def knows_answers(self) -> bool:
+        """Whether any earlier answer is known."""
+        return any(len(index.items) for index in self._indexes)
 
     def knows_media(self) -> bool:
         """Whether any object version is known, so that it pays to look one up."""
@@ -173,4 +173,3 @@ def _final(row: tuple[str, int, str | None]) -> dict[str, Any] | None:
     outcome: dict[str, Any] = json.loads(text)
     passing = outcome["status"] != "ok" and outcome["retryable"] and failures < FAILURES_IN_A_RUN
     return None if passing else outcome
-

@@ -37,7 +37,8 @@ class Place:
 class Index:
     """The answers of one recipe's result files, `folder/files[file][position]` for each key.
 
-    24 bytes an answer and 32 an object version; `covered` tells which version of which file is in it.
+    An item that several rows have is there several times, since any of their files may go. 24 bytes a row and
+    32 an object version; `covered` tells which version of which file is in it.
     """
 
     folder: str
@@ -78,6 +79,14 @@ class Index:
     def _place(self, entry: int) -> Place:
         return Place(join(self.folder, self.files[self.file[entry]]), int(self.position[entry]))
 
+    def redundant(self, names: Iterable[str]) -> list[str]:
+        """Those of the files whose every answer stands in another file as well."""
+        candidates = [name for name in names if name in self.covered]
+        rest = self.without(candidates)
+        keys = self.items.raw()
+        numbers = {name: number for number, name in enumerate(self.files)}
+        return [name for name in candidates if (rest.items.find(keys[self.file == numbers[name]]) >= 0).all()]
+
     def without(self, names: Iterable[str]) -> Index:
         """The index without the answers of these files. What is known of objects stays true."""
         gone = set(names)
@@ -88,7 +97,14 @@ class Index:
         left = {name: version for name, version in self.covered.items() if name not in gone}
         items = Keys(self.items.high[keep], self.items.low[keep])
         return Index(
-            self.folder, self.files, left, items, self.file[keep], self.position[keep], self.versions, self.media
+            self.folder,
+            self.files,
+            left,
+            items,
+            self.file[keep],
+            self.position[keep],
+            self.versions,
+            self.media,
         )
 
     def plus(self, covered: dict[str, str], entries: Sequence[_Entries]) -> Index:
@@ -102,16 +118,16 @@ class Index:
         versions, by_version = Keys.sorted_from(
             np.concatenate([self.versions.raw(), *(e.versions for e in entries)])
         )
-        once, known_once = _first_of_each(items), _first_of_each(versions)
+        once = _first_of_each(versions)
         return Index(
             self.folder,
             [*self.files, *covered],
             {**self.covered, **covered},
-            Keys(items.high[once], items.low[once]),
-            np.concatenate([self.file, *numbers])[order][once],
-            np.concatenate([self.position, *(e.positions for e in entries)])[order][once],
-            Keys(versions.high[known_once], versions.low[known_once]),
-            media[by_version][known_once],
+            items,
+            np.concatenate([self.file, *numbers])[order],
+            np.concatenate([self.position, *(e.positions for e in entries)])[order],
+            Keys(versions.high[once], versions.low[once]),
+            media[by_version][once],
         )
 
     def save(self, storage: Storage) -> None:

@@ -40,9 +40,11 @@ def fill_waiting(table: pa.Table, answers: Answers) -> tuple[pa.Table, pa.Table]
         return table, table.slice(0, 0)
     rows = table.take(places).to_pylist()
     outcomes = answers.outcomes([row["item_uuid"] for row in rows])
-    known = [number for number, outcome in enumerate(outcomes) if outcome is not None]
-    filled = [{**rows[number], **outcomes[number], "source": "duplicate", "attempts": 0} for number in known]
+    known = {number: outcome for number, outcome in enumerate(outcomes) if outcome is not None}
+    filled = [
+        {**rows[number], **outcome, "source": "duplicate", "attempts": 0} for number, outcome in known.items()
+    ]
     made = pa.Table.from_pylist(filled, schema=table.schema)
     order = np.arange(table.num_rows)
-    order[places[known]] = table.num_rows + np.arange(len(known))
+    order[places[list(known)]] = table.num_rows + np.arange(len(known))
     return pa.concat_tables([table, made]).take(order), made

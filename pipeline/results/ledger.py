@@ -125,7 +125,9 @@ class Ledger:
             return Finished(expected, waiting)
         self.storage.put(self.shard_uri(shard), to_parquet(table))
         self.storage.remove([*batches, *again])
-        return Finished(expected, (), filled.num_rows, dict(Counter(filled["error_code"].drop_null().to_pylist())))
+        return Finished(
+            expected, (), filled.num_rows, dict(Counter(filled["error_code"].drop_null().to_pylist()))
+        )
 
     def open_batches(self) -> Iterator[pa.Table]:
         """The rows of every batch that is durable and not yet part of a finished shard."""

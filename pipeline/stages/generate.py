@@ -23,6 +23,9 @@ from pipeline.models.packing import pack
 from pipeline.models.prompt import PromptBuilder
 from pipeline.results.schema import failed, result_schema
 from pipeline.stages.batch import Batch, unpack_media
+from pipeline.stages.ready import UNWANTED
+
+_Place = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,11 @@ class StartedEngine:
 
 @dataclass(frozen=True)
 class GenerateSetup:
-    """All that an actor needs. `connect` runs on the actor's node, where the model's files are."""
+    """All that an actor needs. `connect` runs on the actor's node, where the model's files are.
+
+    `run` names the run in the rows that it answers. An engine that is not `eager` starts when the first item
+    needs it: a run whose items are all known starts none.
+    """
 
     connect: Callable[[], StartedEngine]
     tasks: dict[str, str]
@@ -44,29 +51,37 @@ class GenerateSetup:
     max_restarts: int
     accept_truncated: bool
     request_log: str | None
+    run: str = ""
+    eager: bool = True
 
 
 class Generate:
     """The actor that hosts one engine. Ray Data calls it for several batches at once."""
 
     def __init__(self, setup: GenerateSetup) -> None:
-        started = time.time()
         self._setup = setup
         self._broken: Exception | None = None
-        try:
-            connection = setup.connect()
-            self._builder, self._sampling = connection.builder, connection.sampling
-            self._engine = EngineSupervisor(connection.engine, setup.max_restarts)
-        except (EngineError, OSError) as error:
-            # Told by the first batch: Ray would start a failing actor again.
-            self._broken = error
+        self._engine: EngineSupervisor | None = None
+        self._start_seconds = 0.0
         self._name = _name()
         self._log = _open_log(setup.request_log, self._name)
         self._numbers = itertools.count()
         self._meter = _Meter()
         self._warming = asyncio.Lock()
         self._is_warm = False
-        self._start_seconds = time.time() - started
+        if setup.eager:
+            self._start()
+
+    def _start(self) -> None:
+        started = time.time()
+        try:
+            connection = self._setup.connect()
+            self._builder, self._sampling = connection.builder, connection.sampling
+            self._engine = EngineSupervisor(connection.engine, self._setup.max_restarts)
+        except (EngineError, OSError) as error:
+            # Told by the first batch: Ray would start a failing actor again.
+            self._broken = error
+        self._start_seconds += time.time() - started
 
     async def __call__(self, row: pa.Table) -> AsyncIterator[pa.Table]:
         """One batch: prepared items in, result rows out.
@@ -82,20 +97,25 @@ class Generate:
             stats = {**batch.stats, "fatal": str(error)}
             yield Batch(batch.shard, batch.start, batch.stop, none, stats).to_row()
 
+    def _started(self) -> EngineSupervisor:
+        if self._engine is None:
+            raise RuntimeError("an item asks an engine that was not started")
+        return self._engine
+
     async def _answer(self, batch: Batch) -> Batch:
-        if self._broken is not None:
-            raise EngineError(str(self._broken)) from self._broken
-        places = [(i, task) for i in range(batch.items.num_rows) for task in self._setup.tasks]
         media = batch.items["media"].combine_chunks()
         items = batch.items.drop_columns(["media", "keep"]).to_pylist()
+        places, open_places = _places(items, list(self._setup.tasks))
 
         def ask(place: tuple[int, str]) -> Awaitable[dict[str, Any]]:
             return self._result(items[place[0]], media[place[0]], place[1])
 
         with self._meter:
-            first = await self._warm_up(lambda: ask(places[0]))
+            first = await self._warm_up(open_places[0], ask) if open_places else {}
             started = time.time()
-            results = [*first, *await asyncio.gather(*map(ask, places[len(first) :]))]
+            rest = [place for place in places if place not in first]
+            answered = first | dict(zip(rest, await asyncio.gather(*map(ask, rest)), strict=True))
+        results = [answered[place] for place in places]
         for result in results:
             result["manifest"] = batch.stats["manifest"]
         table = _result_table(batch.items["keep"].take([i for i, _ in places]), results)
@@ -107,21 +127,27 @@ class Generate:
                 "name": self._name,
                 "start_seconds": self._start_seconds,
                 "idle_seconds": self._meter.idle_seconds,
-                "restarts": self._engine.restarts,
+                "restarts": self._engine.restarts if self._engine else 0,
             },
         }
         return Batch(batch.shard, batch.start, batch.stop, table, stats)
 
-    async def _warm_up(self, ask: Callable[[], Awaitable[dict[str, Any]]]) -> list[dict[str, Any]]:
+    async def _warm_up(
+        self, place: _Place, ask: Callable[[_Place], Awaitable[dict[str, Any]]]
+    ) -> dict[_Place, dict[str, Any]]:
         """Answer the engine's first item alone: kernels are compiled then, which belongs to its start."""
         async with self._warming:
+            if self._engine is None and self._broken is None:
+                await asyncio.to_thread(self._start)
+            if self._broken is not None:
+                raise EngineError(str(self._broken)) from self._broken
             if self._is_warm:
-                return []
+                return {}
             started = time.time()
-            result = await ask()
+            result = await ask(place)
             self._is_warm = True
             self._start_seconds += time.time() - started
-            return [result]
+            return {place: result}
 
     async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)
@@ -133,9 +159,12 @@ class Generate:
             "attempts": 0,
             "item_uuid": item["item_uuids"][position] if item["item_uuids"] else None,
             "media_uuids": item["media_uuids"],
+            "media_versions": item["media_versions"],
             "prepare_seconds": item["seconds"],
             "row": item["row"],
         }
+        if ready := item["ready"][position]:
+            return {**result, **ready}
         if item["error_code"]:
             return result | failed(item["error_code"], item["error"], Code(item["error_code"]).retryable)
         started = time.perf_counter()
@@ -152,11 +181,12 @@ class Generate:
         request = Request(f"{uuid}-{next(self._numbers)}", prompt, self._sampling)
         if self._log:
             self._log.write(json.dumps({"item_uuid": uuid, "time": time.time()}) + "\n")
-        answer, attempts = await self._engine.generate(request)
+        answer, attempts = await self._started().generate(request)
         columns: dict[str, Any] = {
             "status": "ok",
             "text": answer.text,
             "source": "engine",
+            "run": self._setup.run,
             "attempts": attempts,
             "finish_reason": answer.finish_reason,
             "prompt_tokens": answer.prompt_tokens,
@@ -171,6 +201,13 @@ class Generate:
             return columns | failed(Code.OUTPUT_TRUNCATED.value, reason, False)
         reason = f"the engine ended the answer with {answer.finish_reason!r}"
         return columns | failed(Code.ENGINE_FAILED.value, reason, Code.ENGINE_FAILED.retryable)
+
+
+def _places(items: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> tuple[list[_Place], list[_Place]]:
+    """The results that a batch shall have, as (item, task), and those of them that need the engine."""
+    ready = {(i, task): item["ready"][t] for i, item in enumerate(items) for t, task in enumerate(tasks)}
+    wanted = [place for place, one in ready.items() if not one or one["status"] != UNWANTED]
+    return wanted, [place for place in wanted if not ready[place] and not items[place[0]]["error_code"]]
 
 
 class _Meter:

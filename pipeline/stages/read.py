@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.manifest import Manifest, Shard, read
 from pipeline.stages.batch import Batch
@@ -15,15 +17,33 @@ from pipeline.storage import Storage
 
 @dataclass(frozen=True)
 class Work:
-    """A shard and the row ranges of it that are still to be done, each one batch."""
+    """A shard and the row ranges of it that are still to be done, each one batch.
+
+    `again`: of a range whose rows are durable already, the (row, task) pairs that are done again.
+    """
 
     shard: Shard
     ranges: tuple[tuple[int, int], ...]
+    again: Mapping[tuple[int, int], tuple[tuple[int, str], ...]] = field(default_factory=dict)
+
+    @classmethod
+    def to_do_again(cls, shard: Shard, pairs: Sequence[tuple[int, str]], batch_rows: int) -> Work:
+        """The work of doing (row, task) pairs again, in batches of so many rows."""
+        by_row: dict[int, list[tuple[int, str]]] = {}
+        for row, task in sorted(pairs):
+            by_row.setdefault(row, []).append((row, task))
+        rows = list(by_row)
+        again = {
+            (piece[0], piece[-1] + 1): tuple(pair for row in piece for pair in by_row[row])
+            for piece in (rows[i : i + batch_rows] for i in range(0, len(rows), batch_rows))
+        }
+        return cls(shard, tuple(again), again)
 
     @property
     def rows(self) -> int:
         """How many manifest rows that is."""
-        return sum(stop - start for start, stop in self.ranges)
+        whole = sum(stop - start for start, stop in self.ranges if (start, stop) not in self.again)
+        return whole + sum(len({row for row, _ in pairs}) for pairs in self.again.values())
 
 
 @dataclass(frozen=True)
@@ -39,7 +59,13 @@ class Read:
         file = self.manifest.files[work.shard.file]
         tables = read(self.storage, self.manifest, work.shard, work.ranges)
         for (start, stop), table in zip(work.ranges, tables, strict=True):
-            yield Batch(work.shard.name, start, stop, table, {"manifest": file.name}).to_row()
+            stats: dict[str, Any] = {"manifest": file.name}
+            wanted = table
+            if pairs := work.again.get((start, stop)):
+                rows = pa.array(sorted({row for row, _ in pairs}), pa.int64())
+                wanted = table.filter(pc.is_in(table["row"], rows))
+                stats["again"] = pairs
+            yield Batch(work.shard.name, start, stop, wanted, stats).to_row()
 
 
 def work_rows(work: Sequence[Work]) -> list[pa.Table]:
