@@ -12,6 +12,7 @@ from ray.data import ActorPoolStrategy, DataContext, Dataset
 
 from pipeline.engine.arguments import Device, device_of
 from pipeline.plan import Plan
+from pipeline.read_ahead import limit_read_ahead
 from pipeline.results.dedup import Answers
 from pipeline.results.lineage import file_metadata
 from pipeline.stages.connect import Connect
@@ -44,6 +45,7 @@ def build_graph(plan: Plan, work: Sequence[Work], context: RunContext) -> Datase
     data = DataContext.get_current()
     data.enable_progress_bars = False
     data.enable_operator_progress_bars = False
+    limit_read_ahead(data)
     config = plan.config
     read = ray.data.from_arrow(work_rows(work)).map_batches(
         Read(plan.storage, plan.manifest.for_workers()), batch_size=1, batch_format="pyarrow", num_cpus=0.5

@@ -1,4 +1,4 @@
-"""Results of manifest files that are no more: put aside, out of readers' sight, as long as they tell something."""
+"""Results of manifest files that are no more: put aside, hidden, as long as they tell something."""
 
 from __future__ import annotations
 

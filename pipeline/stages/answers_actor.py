@@ -51,7 +51,7 @@ class AnswersActor:
         return self._dedup.outcomes(uuids)
 
     def save_index(self) -> None:
-        """Put the index of the ledger's folder as its files are now, less those that tell nothing of their own."""
+        """As `results.retired.save_index`, of the ledger's folder."""
         save_index(self._ledger.storage, self._ledger.folder)
 
 
