@@ -1,13 +1,14 @@
-"""The `framescribe` command: run, plan, models."""
+"""The `framescribe` command: run, plan, retry, models."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from pipeline.config_file import load_config
-from pipeline.errors import ConfigError, EngineError
+from pipeline.errors import Code, ConfigError, EngineError
 from pipeline.models_command import add_models_command
 
 EXIT_CONFIG = 2
@@ -39,8 +40,19 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--config", required=True, help="YAML file, such as conf/caption.yaml")
         sub.add_argument("overrides", nargs="*", metavar="field.name=value", help="in place of the file's")
         sub.set_defaults(command=command)
+    _add_retry(commands)
     add_models_command(commands)
     return parser
+
+
+def _add_retry(commands: Any) -> None:
+    text = "ask again what failed, in place; with other settings, as another recipe"
+    retry = commands.add_parser("retry", help=text, description=text)
+    retry.add_argument("--config", required=True, help="YAML file of the run")
+    retry.add_argument("--code", action="append", default=[], help="only rows that failed so; may be repeated")
+    retry.add_argument("--from", dest="recipe", help="recipe whose good rows are taken over")
+    retry.add_argument("overrides", nargs="*", metavar="field.name=value", help="in place of the file's")
+    retry.set_defaults(command=_retry)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -48,6 +60,17 @@ def _run(arguments: argparse.Namespace) -> int:
 
     summary = run(load_config(arguments.config, arguments.overrides))
     print("\n".join(summary.lines()))
+    return 0
+
+
+def _retry(arguments: argparse.Namespace) -> int:
+    from pipeline.retry import plan_retry
+    from pipeline.run import run_plan
+
+    if unknown := [code for code in arguments.code if code not in {*Code}]:
+        raise ConfigError([f"--code {unknown[0]}: no such code; docs/results.md lists them"])
+    plan = plan_retry(arguments.config, arguments.overrides, arguments.code, arguments.recipe)
+    print("\n".join(run_plan(plan).lines()))
     return 0
 
 

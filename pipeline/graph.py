@@ -14,7 +14,6 @@ from pipeline.engine.arguments import Device, device_of
 from pipeline.plan import Plan
 from pipeline.read_ahead import limit_read_ahead
 from pipeline.results.dedup import Answers
-from pipeline.results.lineage import file_metadata
 from pipeline.stages.connect import Connect
 from pipeline.stages.generate import Generate, GenerateSetup
 from pipeline.stages.prepare import Prepare
@@ -70,8 +69,7 @@ def build_graph(plan: Plan, work: Sequence[Work], context: RunContext) -> Datase
         compute=_pool(plan, sum(len(one.ranges) for one in work)),
         **_resources(plan, device_of(config)),
     )
-    lineage = file_metadata(plan.recipe.as_dict(), plan.recipe.id)
-    write = Write(plan.ledger, lineage, context.answers)
+    write = Write(plan.ledger, context.answers)
     return answered.map_batches(write, batch_size=1, batch_format="pyarrow", num_cpus=0.5)
 
 

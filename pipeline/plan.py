@@ -28,7 +28,7 @@ from pipeline.models.spec import Kind, ModelSpec
 from pipeline.models.versions import version_problems
 from pipeline.recipe import Recipe, make_recipe
 from pipeline.results.ledger import Ledger, remaining
-from pipeline.results.lineage import ManifestRecord, changed_files, read_manifest_record
+from pipeline.results.lineage import ManifestRecord, changed_files, file_metadata, read_manifest_record
 from pipeline.results.retired import Move, stale_files
 from pipeline.results.schema import RESERVED
 from pipeline.stages.read import Work
@@ -107,7 +107,8 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     arguments = engine_arguments(config, spec, kinds_of(manifest))
     recipe = make_recipe(config, spec, loader, weights, arguments)
     folder = join(config.output.uri, f"recipe={recipe.id}")
-    ledger = Ledger(storage, folder, tuple(recipe.tasks))
+    lineage = file_metadata(recipe.as_dict(), recipe.id)
+    ledger = Ledger(storage, folder, tuple(recipe.tasks), lineage)
     files = [(file.name, file.rows, file.fingerprint) for file in manifest.files]
     begun = read_manifest_record(storage, folder)
     warnings = _question_warnings(config, spec)

@@ -27,6 +27,13 @@ def best_rows(layers: Sequence[pa.Table], tasks: Sequence[str]) -> pa.Table:
     return table.take(order[last])
 
 
+def taken_over(table: pa.Table) -> pa.Table:
+    """Another recipe's rows as this one takes them over: the good ones come from a cache."""
+    good = pc.equal(table["status"], "ok")
+    source = pc.if_else(good, pa.scalar("cache"), table["source"])
+    return table.set_column(table.schema.get_field_index("source"), table.schema.field("source"), source)
+
+
 def waiting_rows(table: pa.Table) -> tuple[tuple[int, str], ...]:
     """The (row, task) pairs that still wait for another row's answer."""
     waiting = table.filter(pc.equal(table["status"], WAITING))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.results.dedup import Answers
-from pipeline.results.layers import best_rows, fill_waiting, waiting_rows
+from pipeline.results.layers import best_rows, fill_waiting, taken_over, waiting_rows
 from pipeline.storage import Storage, join
 
 Range = tuple[int, int]
@@ -52,7 +53,8 @@ class Finished:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The files of one recipe. `folder` is `OUTPUT/recipe=<id>`; `tasks` the rows that each item makes.
+    """The files of one recipe. `folder` is `OUTPUT/recipe=<id>`; `tasks` the rows that each item makes;
+    `lineage` goes into each file's metadata.
 
     Batches lie in `.batches/<shard>/<start>-<stop>.parquet`, hidden from readers of the folder; rows that
     are done again lie in `.retries/` likewise; a finished shard is `<shard>.parquet`. Every file is put
@@ -62,6 +64,7 @@ class Ledger:
     storage: Storage
     folder: str
     tasks: tuple[str, ...]
+    lineage: dict[str, str] = field(default_factory=dict)
 
     def shard_uri(self, shard: str) -> str:
         """Where a finished shard is."""
@@ -94,7 +97,7 @@ class Ledger:
 
     def put_batch(self, shard: str, rows: Range, table: pa.Table, again: bool = False) -> None:
         """Make the results of a batch durable."""
-        self.storage.put(self.batch_uri(shard, rows, again), to_parquet(table))
+        self.storage.put(self.batch_uri(shard, rows, again), self._bytes(table))
 
     def finish(self, shard: str, rows: Range, answers: Answers, base: str | None = None) -> Finished:
         """Make the shard's file of all that is durable of it, then remove its batches.
@@ -103,7 +106,7 @@ class Ledger:
         answer get it from `answers`.
 
         Args:
-            base: a file with rows of the shard that stands below its own, such as another recipe's.
+            base: another recipe's file of the shard, whose rows stand below its own.
 
         Raises:
             ValueError: a row is missing; nothing is written or removed.
@@ -113,7 +116,7 @@ class Ledger:
         if finished is not None and not again:
             self.storage.remove(batches)
             return Finished(finished.num_rows)
-        layers = [] if base is None or finished is not None else [self._read(base)]
+        layers = [] if base is None or finished is not None else [taken_over(self._read(base))]
         layers += [finished] if finished is not None else self._read_all(batches)
         table = best_rows([*layers, *self._read_all(again)], self.tasks)
         expected = (rows[1] - rows[0]) * len(self.tasks)
@@ -123,7 +126,7 @@ class Ledger:
         waiting = waiting_rows(table)
         if waiting:
             return Finished(expected, waiting)
-        self.storage.put(self.shard_uri(shard), to_parquet(table))
+        self.storage.put(self.shard_uri(shard), self._bytes(table))
         self.storage.remove([*batches, *again])
         return Finished(
             expected, (), filled.num_rows, dict(Counter(filled["error_code"].drop_null().to_pylist()))
@@ -135,6 +138,24 @@ class Ledger:
             for file in self.storage.find(join(self.folder, folder)):
                 if _BATCH.search(file.uri) and (table := self._read_if_there(file.uri)) is not None:
                     yield table
+
+    def failed_rows(
+        self, uri: str, codes: Collection[str], but: Collection[tuple[int, str]]
+    ) -> list[tuple[int, str]]:
+        """The (row, task) pairs of a shard's file that failed with one of these codes (none: any)."""
+        with self.storage.open(uri) as file:
+            table = pq.read_table(file, columns=["row", "task", "status", "error_code"])
+        rows = table.filter(pc.equal(table["status"], "failed")).to_pylist()
+        pairs = [(row["row"], row["task"]) for row in rows if not codes or row["error_code"] in codes]
+        return [pair for pair in pairs if pair not in but]
+
+    def done_again(self, shard: str) -> set[tuple[int, str]]:
+        """The (row, task) pairs that were done again and are not merged yet."""
+        tables = self._read_all(self._batch_files(_AGAIN, shard))
+        return {pair for t in tables for pair in zip(t["row"].to_pylist(), t["task"].to_pylist(), strict=True)}
+
+    def _bytes(self, table: pa.Table) -> bytes:
+        return to_parquet(table.replace_schema_metadata(self.lineage))
 
     def _batch_files(self, folder: str, shard: str) -> list[str]:
         found = self.storage.find(join(self.folder, f"{folder}/{shard}"))

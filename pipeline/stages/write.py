@@ -20,10 +20,9 @@ from pipeline.stages.ready import OUTCOME
 
 @dataclass(frozen=True)
 class Write:
-    """The stage. `lineage` goes into each file's metadata; `answers` hears how each question ended."""
+    """The stage. `answers` hears how each question ended."""
 
     ledger: Ledger
-    lineage: dict[str, str]
     answers: Answers
 
     def __call__(self, row: pa.Table) -> pa.Table:
@@ -32,7 +31,7 @@ class Write:
         if "fatal" in batch.stats:
             return _told(batch, batch.stats)
         started = time.time()
-        table = batch.items.replace_schema_metadata(self.lineage)
+        table = batch.items
         self.ledger.put_batch(batch.shard, (batch.start, batch.stop), table, again="again" in batch.stats)
         self.answers.settle(_settled(batch.shard, table))
         table = table.filter(pc.not_equal(table["status"], WAITING))
