@@ -21,6 +21,13 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 from pipeline.config import StorageConfig
 from pipeline.storage import Storage
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--crash-seeds", type=int, default=1, help="moments at which the crash matrix kills each process"
+    )
+
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 S3_SECRET = "s3-secret-that-nobody-may-see"
 
