@@ -190,7 +190,7 @@ def test_the_rows_are_those_of_an_undisturbed_run(
         pytest.fail("the run ended before it could be killed")
     assert place.rows().equals(expected.select(SAME_COLUMNS)), f"after {runs} runs"
     hidden = [info.uri for info in place.storage.find(place.output) if "/.batches/" in info.uri]
-    assert hidden == []
+    assert [uri for uri in hidden if not uri.endswith(".tmp")] == []
     asked_later = Counter(uuid for log in logs[1:] for uuid in _asked(log))
     assert not durable & asked_later.keys()
     assert all(count == 1 for count in asked_later.values()) or runs > 2
