@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -75,8 +74,8 @@ class Dedup:
     def __init__(self, indexes: Sequence[Index], trust_versions: bool = True) -> None:
         self._indexes = indexes
         self._trust_versions = trust_versions
-        self._file = tempfile.NamedTemporaryFile(prefix="framescribe-", suffix=".db")  # noqa: SIM115
-        self._db = sqlite3.connect(self._file.name, isolation_level=None, check_same_thread=False)
+        # An empty name is a private file on disk that goes with the connection.
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._db.execute("pragma journal_mode=off")
         self._db.execute("pragma synchronous=off")
         self._db.execute(

@@ -82,6 +82,45 @@ def test_a_crash_before_the_removal_leaves_leftovers_not_work(ledger: Ledger) ->
     assert found.leftovers == [ledger.batch_uri("s", (0, 4))]
 
 
+def test_a_shard_that_another_driver_finishes_meanwhile_is_finished(ledger: Ledger) -> None:
+    for start, stop in ((0, 4), (4, 6)):
+        ledger.put_batch("s", (start, stop), rows(start, stop))
+    other = ledger
+
+    class Slow(Ledger):
+        def _read_all(self, uris: list[str]) -> list[pa.Table]:
+            other.finish("s", (0, 6), NOBODY)
+            return super()._read_all(uris)
+
+    slow = Slow(ledger.storage, ledger.folder, ledger.tasks)
+    assert slow.finish("s", (0, 6), NOBODY).rows == 12
+    assert ledger.scan().batches == {}
+    assert read(ledger, "s").num_rows == 12
+
+
+def test_rows_done_again_stand_over_failed_ones_of_a_finished_shard(ledger: Ledger) -> None:
+    failed = rows(0, 4).to_pylist()
+    for row in failed:
+        if row["row"] == 2 and row["task"] == "ocr":
+            row |= {"status": "failed", "error_code": "fetch_failed", "text": None}
+    schema = (
+        rows(0, 4).schema.set(2, pa.field("status", pa.string())).set(3, pa.field("error_code", pa.string()))
+    )
+    ledger.put_batch("s", (0, 4), pa.Table.from_pylist(failed, schema))
+    ledger.finish("s", (0, 4), NOBODY)
+    uri = ledger.shard_uri("s")
+    assert ledger.failed_rows(uri, (), ()) == [(2, "ocr")]
+    assert ledger.failed_rows(uri, ("not_media",), ()) == ledger.failed_rows(uri, (), {(2, "ocr")}) == []
+    ledger.put_batch("s", (2, 3), rows(2, 3, " again"), again=True)
+    assert ledger.scan().again == {"s"}
+    assert ledger.done_again("s") == {(2, "ocr"), (2, "caption")}
+    assert ledger.finish("s", (0, 4), NOBODY).rows == 8
+    texts = {(row["row"], row["task"]): row["text"] for row in read(ledger, "s").to_pylist()}
+    assert texts[2, "ocr"] == "ocr 2 again"
+    assert texts[1, "ocr"] == "ocr 1"
+    assert (ledger.scan().again, ledger.failed_rows(uri, (), ())) == (frozenset(), [])
+
+
 def test_other_readers_see_finished_shards_only(tmp_path: Path) -> None:
     import duckdb
     import pyarrow.dataset as ds
