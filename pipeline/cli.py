@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.config_file import load_config
-from pipeline.errors import Code, ConfigError, EngineError
+from pipeline.errors import Code, ConfigError, EngineError, OutputTakenError
 from pipeline.models_command import add_models_command
 
 EXIT_CONFIG = 2
 EXIT_ENGINE = 3
+EXIT_TAKEN = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for a wrong configuration, 3 for engines that fail."""
+    """Run one command; returns the exit code: 0, 2 for a wrong configuration, 3 for engines that fail,
+    4 for an output that another run took over."""
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
@@ -27,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EngineError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_ENGINE
+    except OutputTakenError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_TAKEN
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,8 +74,8 @@ def _retry(arguments: argparse.Namespace) -> int:
 
     if unknown := [code for code in arguments.code if code not in {*Code}]:
         raise ConfigError([f"--code {unknown[0]}: no such code; docs/results.md lists them"])
-    plan = plan_retry(arguments.config, arguments.overrides, arguments.code, arguments.recipe)
-    print("\n".join(run_plan(plan).lines()))
+    asked = (arguments.config, arguments.overrides, arguments.code, arguments.recipe)
+    print("\n".join(run_plan(lambda: plan_retry(*asked)).lines()))
     return 0
 
 
