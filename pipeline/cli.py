@@ -1,4 +1,4 @@
-"""The `framescribe` command: run, plan, retry, models."""
+"""The `framescribe` command: run, plan, retry, models; status and recipes of an output."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 from pipeline.config_file import load_config
 from pipeline.errors import Code, ConfigError, EngineError, OutputTakenError
 from pipeline.models_command import add_models_command
+from pipeline.recipes_command import add_recipes_command
+from pipeline.status_command import add_status_command
 
 EXIT_CONFIG = 2
 EXIT_ENGINE = 3
@@ -47,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
     _add_retry(commands)
     add_models_command(commands)
+    add_status_command(commands)
+    add_recipes_command(commands)
     return parser
 
 
