@@ -1,4 +1,4 @@
-"""The `framescribe` command: run, plan, retry, models; status and recipes of an output."""
+"""The `framescribe` command: run, plan, retry, models; status, recipes and compact of an output."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.compact_command import add_compact_command
 from pipeline.config_file import load_config
 from pipeline.errors import Code, ConfigError, EngineError, OutputTakenError
 from pipeline.models_command import add_models_command
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     add_models_command(commands)
     add_status_command(commands)
     add_recipes_command(commands)
+    add_compact_command(commands)
     return parser
 
 
