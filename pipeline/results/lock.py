@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from aiohttp import ClientError
 from botocore.exceptions import BotoCoreError
 
 from pipeline.errors import ConfigError, OutputTakenError
@@ -18,6 +19,9 @@ from pipeline.storage import Storage, redact
 
 SETTLE_SECONDS = 0.5
 """After a takeover: of two that take over at once the one that wrote last has it, and both see that."""
+
+STORE_ERRORS = (OSError, BotoCoreError, ClientError)
+"""What a store out of reach raises through fsspec: after it the beat goes on."""
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +76,7 @@ class Lock:
         self._thread.join()
         try:
             self._file.remove(self._holder)
-        except (OSError, BotoCoreError) as problem:
+        except STORE_ERRORS as problem:
             _log.warning("%s stays, and passes on by itself: %s", redact(self._file.uri), problem)
 
     def check(self) -> None:
@@ -92,7 +96,7 @@ class Lock:
             try:
                 if not self._advance():
                     return
-            except (OSError, BotoCoreError) as error:
+            except STORE_ERRORS as error:
                 _log.warning("%s cannot be written, trying again: %s", redact(self._file.uri), error)
 
     def _advance(self) -> bool:

@@ -14,7 +14,7 @@ from pipeline.storage import Storage, join, scheme_of
 LOCK_FILE = "_lock.json"
 
 BEAT_SECONDS = 5.0
-"""Between two beats: a few hundred small requests an hour, and a crashed run is succeeded in seconds."""
+"""Between two beats: 1,440 small requests an hour, and a crashed run is succeeded in seconds."""
 
 LOOKS = 5
 """Looks at a lock, half an interval apart, until it counts as standing still: two missed beats and a half."""
