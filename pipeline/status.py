@@ -44,7 +44,7 @@ class RecipeStatus:
     @property
     def pending(self) -> int | None:
         """Rows that are not durable yet."""
-        return None if self.rows is None else self.rows - self.counts.durable
+        return None if self.rows is None else max(0, self.rows - self.counts.durable)
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""

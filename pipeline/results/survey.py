@@ -134,11 +134,15 @@ def _open(storage: Storage, file: FileInfo) -> pa.NativeFile:
 
 
 def _batch(batch: pa.RecordBatch) -> Counts:
-    answered = {value["values"]: value["counts"] for value in batch["status"].value_counts().to_pylist()}
-    codes = {value["values"]: value["counts"] for value in batch["error_code"].value_counts().to_pylist()}
-    waiting = answered.pop(None, 0)
-    codes.pop(None, None)
-    return Counts(ok=answered.get("ok", 0), waiting=waiting, failed=Counter(codes))
+    """Count rows: those that are neither ok nor failed wait."""
+    by_status = {one["values"]: one["counts"] for one in batch["status"].value_counts().to_pylist()}
+    failed = batch.filter(pc.equal(batch["status"], "failed"))["error_code"].value_counts().to_pylist()
+    ok = by_status.get("ok", 0)
+    return Counts(
+        ok=ok,
+        waiting=batch.num_rows - ok - by_status.get("failed", 0),
+        failed=Counter({one["values"]: one["counts"] for one in failed}),
+    )
 
 
 def _samples(parquet: pq.ParquetFile, codes: set[str]) -> dict[str, Sample]:

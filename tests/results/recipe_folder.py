@@ -1,4 +1,4 @@
-"""A recipe's folder as a run leaves it, made by the ledger itself, with rows whose fate is known."""
+"""A recipe's folder as a run leaves it, with rows whose fate is known."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.results.ledger import Ledger, Range
 from pipeline.results.lineage import ManifestRecord, file_metadata, write_records
@@ -47,11 +48,18 @@ class RecipeFolder:
         self.ledger.put_batch(self.shard(number)[0], rows, table(range(*rows), fate, self.id))
 
     def finish(self, numbers: Iterable[int], fate: Callable[[int], dict[str, Any]]) -> None:
-        """Make shards durable, each of one batch."""
+        """Make shards durable, and remove their batches."""
         for number in numbers:
             name, rows = self.shard(number)
-            self.put_batch(number, rows, fate)
-            self.ledger.finish(name, rows)
+            self.put_shard(number, table(range(*rows), fate, self.id))
+            batches = self.storage.find(f"{self.ledger.folder}/.batches/{name}")
+            self.storage.remove([file.uri for file in batches])
+
+    def put_shard(self, number: int, rows: pa.Table) -> None:
+        """Put a shard's file."""
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink, compression="zstd")
+        self.storage.put(self.ledger.shard_uri(self.shard(number)[0]), sink.getvalue().to_pybytes())
 
     def put_run(self, stamp: str, **summary: Any) -> None:
         record = {"summary": summary, "config": {}}

@@ -121,11 +121,8 @@ def test_the_same_again_makes_nothing_and_a_changed_shard_makes_a_new_one(folder
     again = compacted(folder)
     assert (again.folder, again.parts, again.rows, again.is_new) == (first.folder, 1, 600, False)
     assert compacted(folder, target_bytes=10**8).is_new
-    name, rows = folder.shard(0)
     before = parts(folder, first)[0].read()
-    folder.storage.remove([folder.ledger.shard_uri(name)])
-    folder.ledger.put_batch(name, rows, table(range(*rows), ok))
-    folder.ledger.finish(name, rows)
+    folder.finish([0], ok)
     last = compacted(folder)
     assert last.is_new
     assert parts(folder, last)[0].read().equals(shards(folder))
@@ -162,9 +159,7 @@ def test_shards_of_an_older_version_get_the_newer_columns_empty(tmp_path: Path) 
     lineage = {**new.schema.metadata, b"framescribe.versions": b'{"framescribe": "9"}'}
     new = new.append_column("language", pa.array(["en"] * 10)).replace_schema_metadata(lineage)
     for number, rows in ((0, old), (1, new)):
-        name, where = folder.shard(number)
-        folder.ledger.put_batch(name, where, rows)
-        folder.ledger.finish(name, where)
+        folder.put_shard(number, rows)
     (part,) = parts(folder, compacted(folder))
     after = part.read()
     assert after["language"].to_pylist() == [None] * 10 + ["en"] * 10
