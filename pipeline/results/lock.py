@@ -79,6 +79,11 @@ class Lock:
         except STORE_ERRORS as problem:
             _log.warning("%s stays, and passes on by itself: %s", redact(self._file.uri), problem)
 
+    @property
+    def run(self) -> str:
+        """What the lock says this run is called: its UTC time and something unique."""
+        return self._holder.run
+
     def check(self) -> None:
         """Go on only while the lock is held.
 
