@@ -153,6 +153,19 @@ def test_the_holder_learns_that_it_was_taken_over_and_leaves_the_lock_alone(plac
     assert place.file.read() == other.data
 
 
+def test_of_two_that_take_over_at_once_the_one_that_wrote_first_gives_way(place: Place) -> None:
+    other = replace(Holder.this_process(60), host="elsewhere")
+    place.file.replace(replace(Holder.this_process(60), process_start=1))
+    beats = iter(range(100))
+
+    def meanwhile(_: float) -> None:
+        place.file.replace(replace(other, beat=next(beats)))
+
+    with pytest.raises(ConfigError, match="host elsewhere"), place.lock(wait=meanwhile):
+        pass
+    assert place.holder().run == other.run
+
+
 def test_a_lock_removed_by_hand_comes_back(place: Place) -> None:
     with place.lock() as lock:
         run = place.holder().run
