@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -118,8 +119,8 @@ class Lock:
 
     def _refusal(self, data: bytes) -> str:
         holder = Holder.of(data)
-        seconds = LOOKS / 2 * (holder.interval if holder else BEAT_SECONDS)
+        seconds = math.ceil(LOOKS / 2 * (holder.interval if holder else BEAT_SECONDS) + SETTLE_SECONDS)
         return (
             f"output.uri: {redact(self._file.folder)} is in use by {holder or 'another run'}; wait for its end "
-            f"or stop it (a run that died is succeeded within {seconds:.0f} s, with nothing to clean up)"
+            f"or stop it (a run that died is succeeded within {seconds} s, with nothing to clean up)"
         )

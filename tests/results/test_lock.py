@@ -153,6 +153,23 @@ def test_the_holder_learns_that_it_was_taken_over_and_leaves_the_lock_alone(plac
     assert place.file.read() == other.data
 
 
+def test_the_beat_goes_on_after_the_store_was_out_of_reach(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = Place(LockFile(Storage(), str(tmp_path / "out")), {})
+    with place.lock() as lock:
+        (tmp_path / "out").rename(tmp_path / "away")
+        (tmp_path / "out").touch()
+        while "cannot be written, trying again" not in caplog.text:
+            time.sleep(0.05)
+        (tmp_path / "out").unlink()
+        (tmp_path / "away").rename(tmp_path / "out")
+        before = place.holder().beat
+        while place.holder().beat == before:
+            time.sleep(0.05)
+        lock.check()
+
+
 def test_of_two_that_take_over_at_once_the_one_that_wrote_first_gives_way(place: Place) -> None:
     other = replace(Holder.this_process(60), host="elsewhere")
     place.file.replace(replace(Holder.this_process(60), process_start=1))
