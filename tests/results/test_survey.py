@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline.results.recipe_files import list_recipes
-from pipeline.results.survey import Counts, retried_rows, survey
+from pipeline.results.survey import WHOLE_BYTES, Counts, retried_rows, survey
 from pipeline.storage import Storage
 from tests.conftest import S3Server
 from tests.results.recipe_folder import RecipeFolder, ok, table, third_fails
@@ -63,9 +63,9 @@ def test_leftovers_and_overlapping_batches_are_not_counted_twice(folder: RecipeF
 def test_large_files_are_never_read_whole(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = RecipeFolder(s3_server.storage, f"{s3_server.make_bucket()}/out", 3000, 3000)
     noise = random.Random(1)
-    folder.finish([0], lambda row: {**third_fails(row), "text": noise.randbytes(160).hex()})
+    folder.finish([0], lambda row: {**third_fails(row), "text": noise.randbytes(700).hex()})
     (recipe,) = list_recipes(folder.storage, folder.output)
-    assert recipe.shards[folder.shard(0)[0]].size > 400_000
+    assert recipe.shards[folder.shard(0)[0]].size > WHOLE_BYTES
     monkeypatch.setattr(Storage, "read", lambda self, uri: pytest.fail(f"{uri} was read whole"))
     assert survey(folder.storage, recipe).failed == {"fetch_not_found": 500, "too_large": 500}
 
