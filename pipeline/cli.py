@@ -1,4 +1,4 @@
-"""The `framescribe` command: run, plan, retry, models."""
+"""The `framescribe` command: run, plan, retry, models; status, recipes and compact of an output."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.compact_command import add_compact_command
 from pipeline.config_file import load_config
-from pipeline.errors import Code, ConfigError, EngineError
+from pipeline.errors import Code, ConfigError, EngineError, OutputTakenError
 from pipeline.models_command import add_models_command
+from pipeline.recipes_command import add_recipes_command
+from pipeline.status_command import add_status_command
 
 EXIT_CONFIG = 2
 EXIT_ENGINE = 3
+EXIT_TAKEN = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for a wrong configuration, 3 for engines that fail."""
+    """Run one command; returns the exit code: 0, 2 for a wrong configuration, 3 for engines that fail,
+    4 for an output that another run took over."""
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
@@ -27,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EngineError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_ENGINE
+    except OutputTakenError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_TAKEN
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
     _add_retry(commands)
     add_models_command(commands)
+    add_status_command(commands)
+    add_recipes_command(commands)
+    add_compact_command(commands)
     return parser
 
 
@@ -69,8 +80,8 @@ def _retry(arguments: argparse.Namespace) -> int:
 
     if unknown := [code for code in arguments.code if code not in {*Code}]:
         raise ConfigError([f"--code {unknown[0]}: no such code; docs/results.md lists them"])
-    plan = plan_retry(arguments.config, arguments.overrides, arguments.code, arguments.recipe)
-    print("\n".join(run_plan(plan).lines()))
+    asked = (arguments.config, arguments.overrides, arguments.code, arguments.recipe)
+    print("\n".join(run_plan(lambda: plan_retry(*asked)).lines()))
     return 0
 
 

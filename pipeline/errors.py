@@ -63,6 +63,10 @@ class EngineError(Exception):
     """An engine cannot start or cannot go on: nothing is wrong with the items that it held."""
 
 
+class OutputTakenError(Exception):
+    """Another run took the output over from this one; what is durable stays, and that run goes on with it."""
+
+
 class ConfigError(Exception):
     """The run cannot start as configured. `problems` has one message for each thing to mend."""
 

@@ -27,7 +27,7 @@ from pipeline.models.registry import load_spec
 from pipeline.models.spec import Kind, ModelSpec
 from pipeline.models.versions import version_problems
 from pipeline.recipe import Recipe, make_recipe
-from pipeline.results.ledger import Ledger, remaining
+from pipeline.results.ledger import Durable, Ledger, remaining
 from pipeline.results.lineage import ManifestRecord, changed_files, file_metadata, read_manifest_record
 from pipeline.results.retired import Move, stale_files
 from pipeline.results.schema import RESERVED
@@ -42,7 +42,8 @@ class Plan:
     """A run that can start. `work` lists the shards with rows to infer; `to_finish` those that only lack
     their file; `done_rows` the manifest rows that are durable; `caches` the recipe folders whose answers are
     taken over; `bases` files with rows of a shard below its own;
-    `stale` the results of manifest files that are no more, which a run puts aside."""
+    `stale` the results of manifest files that are no more, which a run puts aside;
+    `durable` the listing behind all of it."""
 
     config: RunConfig
     written: dict[str, Any]
@@ -58,6 +59,7 @@ class Plan:
     work: list[Work]
     to_finish: list[str]
     leftovers: list[str]
+    durable: Durable
     stale: list[Move]
     done_rows: int
     model: str
@@ -135,7 +137,7 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     return Plan(
         config=config, written=loaded.written, spec=spec, storage=storage, manifest=manifest, loader=loader,
         arguments=arguments, recipe=recipe, ledger=ledger, record=record, shards=cut, work=work,
-        to_finish=to_finish, leftovers=durable.leftovers,
+        to_finish=to_finish, leftovers=durable.leftovers, durable=durable,
         stale=stale_files(storage, folder, {shard.name for shard in cut}),
         done_rows=manifest.rows - sum(one.rows for one in work), model=model, warnings=warnings,
         caches=_caches(config, folder, recipe.id),

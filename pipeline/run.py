@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import time
-import uuid
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +21,7 @@ from pipeline.report import RunSummary, Tally
 from pipeline.results.dedup import Answers
 from pipeline.results.ledger import Finished, Ledger, Range
 from pipeline.results.lineage import write_records
+from pipeline.results.lock import Lock
 from pipeline.results.retired import move
 from pipeline.stages.answers_actor import RemoteAnswers
 from pipeline.stages.read import Work
@@ -33,32 +34,31 @@ def run(loaded: LoadedConfig) -> RunSummary:
     Starts a local Ray, or joins the cluster that `RAY_ADDRESS` (or `ray job submit`) names.
 
     Raises:
-        ConfigError: before anything is started, naming every problem.
+        ConfigError: before anything is started, naming every problem; or another run holds the output.
+        OutputTakenError: another run took the output over, since this one seemed dead.
         EngineError: no engine could start or be kept alive; what is durable stays, the same command goes on.
     """
-    return run_plan(make_plan(loaded))
+    return run_plan(lambda: make_plan(loaded))
 
 
-def run_plan(plan: Plan) -> RunSummary:
-    """Do what a plan says. Raises EngineError as `run`."""
+def run_plan(make: Callable[[], Plan]) -> RunSummary:
+    """Do what a plan says. Raises as `run`.
+
+    Args:
+        make: plans; asked again if another run changed what is durable before this one had the lock.
+    """
     started = time.time()
+    plan = make()
     for warning in plan.warnings:
         print(f"warning: {warning}", flush=True)
     tally = Tally()
     per_item = len(plan.recipe.tasks)
-    plan.storage.remove(plan.leftovers)
-    if plan.work or plan.to_finish or plan.stale:
-        move(plan.storage, plan.stale)
-        write_records(plan.storage, plan.ledger.folder, plan.recipe.as_dict(), plan.record)
-        run_id = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(started))}-{uuid.uuid4().hex[:6]}"
-        _connect()
-        answers = RemoteAnswers.start(plan.ledger, plan.caches, plan.config.cache.trust_versions)
-        try:
-            with Progress(plan.manifest.rows * per_item, plan.done_rows * per_item, tally) as progress:
-                _Inference(plan, RunContext(run_id, answers, answers.knows()), tally, progress).all()
-            answers.save_index()  # The last thing: without it the next run reads the shards' own columns.
-        finally:
-            answers.close()
+    if plan.work or plan.to_finish or plan.stale or plan.leftovers:
+        with Lock(plan.storage, plan.ledger.folder) as lock:
+            if plan.ledger.scan() != plan.durable:
+                plan = make()  # what another run did until now is not work any more
+            _work(plan, tally, lock)
+            run_id = lock.run
     summary = RunSummary.of(
         tally,
         output=plan.ledger.folder,
@@ -71,14 +71,33 @@ def run_plan(plan: Plan) -> RunSummary:
     return summary
 
 
+def _work(plan: Plan, tally: Tally, lock: Lock) -> None:
+    per_item = len(plan.recipe.tasks)
+    plan.storage.remove(plan.leftovers)
+    if not (plan.work or plan.to_finish or plan.stale):
+        return
+    move(plan.storage, plan.stale)
+    write_records(plan.storage, plan.ledger.folder, plan.recipe.as_dict(), plan.record)
+    _connect()
+    answers = RemoteAnswers.start(plan.ledger, plan.caches, plan.config.cache.trust_versions)
+    try:
+        with Progress(plan.manifest.rows * per_item, plan.done_rows * per_item, tally) as progress:
+            context = RunContext(lock.run, answers, answers.knows())
+            _Inference(plan, context, tally, progress, lock).all()
+        answers.save_index()  # The last thing: without it the next run reads the shards' own columns.
+    finally:
+        answers.close()
+
+
 class _Inference:
     """The passes of a run over its work, and the end of each shard."""
 
-    def __init__(self, plan: Plan, context: RunContext, tally: Tally, progress: Progress) -> None:
+    def __init__(self, plan: Plan, context: RunContext, tally: Tally, progress: Progress, lock: Lock) -> None:
         self._plan = plan
         self._context = context
         self._tally = tally
         self._progress = progress
+        self._lock = lock
         self._shards = {shard.name: shard for shard in plan.shards}
         self._ledger = ray.put(plan.ledger)
         self._finish = ray.remote(num_cpus=0.25, max_retries=3)(_finish)
@@ -106,6 +125,7 @@ class _Inference:
         open_ranges: dict[str, set[Range]] = {one.shard.name: set(one.ranges) for one in work}
         graph = build_graph(self._plan, work, self._context)
         for table in graph.iter_batches(batch_size=None, batch_format="pyarrow"):
+            self._lock.check()
             for row in table.to_pylist():
                 stats = json.loads(row["stats"])
                 if "fatal" in stats:
