@@ -8,15 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.config_file import load_config
-from pipeline.errors import Code, ConfigError, EngineError
+from pipeline.errors import Code, ConfigError, EngineError, StorageError
 from pipeline.models_command import add_models_command
 
 EXIT_CONFIG = 2
 EXIT_ENGINE = 3
+EXIT_STORAGE = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for a wrong configuration, 3 for engines that fail."""
+    """Run one command; returns the exit code.
+
+    0, 2 for a wrong configuration, 3 for engines that fail, 4 for a store that does.
+    """
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
@@ -27,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EngineError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_ENGINE
+    except StorageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_STORAGE
 
 
 def _parser() -> argparse.ArgumentParser:
