@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.compact_command import add_compact_command
 from pipeline.config_file import load_config
-from pipeline.errors import Code, ConfigError, EngineError, OutputTakenError
+from pipeline.errors import Code, ConfigError, EngineError, OutputTakenError, StorageError
 from pipeline.models_command import add_models_command
 from pipeline.recipes_command import add_recipes_command
 from pipeline.status_command import add_status_command
@@ -17,11 +17,15 @@ from pipeline.status_command import add_status_command
 EXIT_CONFIG = 2
 EXIT_ENGINE = 3
 EXIT_TAKEN = 4
+EXIT_STORAGE = 5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for a wrong configuration, 3 for engines that fail,
-    4 for an output that another run took over."""
+    """Run one command; returns the exit code.
+
+    0, 2 for a wrong configuration, 3 for engines that fail, 4 for an output that another run took over, 5 for
+    a store that fails.
+    """
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
@@ -35,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OutputTakenError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_TAKEN
+    except StorageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_STORAGE
 
 
 def _parser() -> argparse.ArgumentParser:

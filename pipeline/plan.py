@@ -20,7 +20,7 @@ from pipeline.engine.arguments import (
     vllm_version,
 )
 from pipeline.engine.weights import fingerprint, is_folder_path
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, StorageError
 from pipeline.manifest import Manifest, Shard, open_manifest, shards
 from pipeline.media.load import MediaLoader
 from pipeline.models.registry import load_spec
@@ -165,15 +165,14 @@ def check_writable(storage: Storage, uri: str) -> None:
     Raises:
         ConfigError: with the store's reason.
     """
-    fs, path = storage.filesystem(uri)
     try:
         if scheme_of(uri) == "file":
-            _check_local_folder(Path(path))
+            _check_local_folder(Path(storage.filesystem(uri)[1]))
         else:
-            probe = f"{path.rstrip('/')}/.framescribe-probe-{uuid.uuid4().hex}"
-            fs.pipe_file(probe, b"")
-            fs.rm_file(probe)
-    except (OSError, ValueError, ImportError) as error:
+            probe = join(uri, f".framescribe-probe-{uuid.uuid4().hex}")
+            storage.put(probe, b"")
+            storage.remove([probe])
+    except (OSError, ValueError, ImportError, StorageError) as error:
         reason = str(error) or type(error).__name__
         raise ConfigError([f"output.uri: cannot write to {redact(uri)}: {reason}"]) from error
 

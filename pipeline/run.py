@@ -6,14 +6,15 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import ray
 
 from pipeline.config_file import LoadedConfig
-from pipeline.errors import EngineError
+from pipeline.errors import EngineError, StorageError
 from pipeline.graph import RunContext, build_graph
 from pipeline.plan import Plan, make_plan
 from pipeline.progress import Progress
@@ -27,6 +28,9 @@ from pipeline.stages.answers_actor import RemoteAnswers
 from pipeline.stages.read import Work
 from pipeline.storage import join
 
+LEFTOVER_SECONDS = 24 * 3600
+"""Temporary files older than this are of a run that was killed: no file takes so long to write."""
+
 
 def run(loaded: LoadedConfig) -> RunSummary:
     """Do what the configuration says that is not done yet.
@@ -37,6 +41,7 @@ def run(loaded: LoadedConfig) -> RunSummary:
         ConfigError: before anything is started, naming every problem; or another run holds the output.
         OutputTakenError: another run took the output over, since this one seemed dead.
         EngineError: no engine could start or be kept alive; what is durable stays, the same command goes on.
+        StorageError: the store was out for longer than `storage.retry.run`; likewise.
     """
     return run_plan(lambda: make_plan(loaded))
 
@@ -74,6 +79,7 @@ def run_plan(make: Callable[[], Plan]) -> RunSummary:
 def _work(plan: Plan, tally: Tally, lock: Lock) -> None:
     per_item = len(plan.recipe.tasks)
     plan.storage.remove(plan.leftovers)
+    plan.storage.sweep(plan.config.output.uri, LEFTOVER_SECONDS)
     if not (plan.work or plan.to_finish or plan.stale):
         return
     move(plan.storage, plan.stale)
@@ -81,10 +87,11 @@ def _work(plan: Plan, tally: Tally, lock: Lock) -> None:
     _connect()
     answers = RemoteAnswers.start(plan.ledger, plan.caches, plan.config.cache.trust_versions)
     try:
-        with Progress(plan.manifest.rows * per_item, plan.done_rows * per_item, tally) as progress:
-            context = RunContext(lock.run, answers, answers.knows())
-            _Inference(plan, context, tally, progress, lock).all()
-        answers.save_index()  # The last thing: without it the next run reads the shards' own columns.
+        with _telling_outages():
+            with Progress(plan.manifest.rows * per_item, plan.done_rows * per_item, tally) as progress:
+                context = RunContext(lock.run, answers, answers.knows())
+                _Inference(plan, context, tally, progress, lock).all()
+            answers.save_index()  # The last thing: without it the next run reads the shards' own columns.
     finally:
         answers.close()
 
@@ -130,6 +137,8 @@ class _Inference:
                 stats = json.loads(row["stats"])
                 if "fatal" in stats:
                     raise EngineError(stats["fatal"])
+                if "outage" in stats:
+                    raise StorageError(stats["outage"])
                 self._tally.add(stats)
                 left = open_ranges[row["shard"]]
                 left.discard((row["start"], row["stop"]))
@@ -173,6 +182,20 @@ class _Inference:
 
 def _finish(ledger: Ledger, shard: str, rows: Range, answers: Answers, base: str | None) -> Finished:
     return ledger.finish(shard, rows, answers, base)
+
+
+@contextmanager
+def _telling_outages() -> Iterator[None]:
+    """Where a task or actor of Ray's ended with a `StorageError`, raise that, without Ray's text around it."""
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, StorageError) and not isinstance(cause, ray.exceptions.RayError):
+                raise StorageError(str(cause)) from None
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        raise
 
 
 def _connect() -> None:

@@ -18,7 +18,7 @@ import ray
 
 from pipeline.engine.base import Engine, Request
 from pipeline.engine.supervisor import EngineSupervisor
-from pipeline.errors import Code, EngineError, ItemError
+from pipeline.errors import Code, EngineError, ItemError, StorageError
 from pipeline.models.packing import pack
 from pipeline.models.prompt import PromptBuilder
 from pipeline.results.schema import failed, result_schema
@@ -78,7 +78,7 @@ class Generate:
             connection = self._setup.connect()
             self._builder, self._sampling = connection.builder, connection.sampling
             self._engine = EngineSupervisor(connection.engine, self._setup.max_restarts)
-        except (EngineError, OSError) as error:
+        except (EngineError, OSError, StorageError) as error:
             # Told by the first batch: Ray would start a failing actor again.
             self._broken = error
         self._start_seconds += time.time() - started
@@ -90,6 +90,10 @@ class Generate:
         raised here, it would reach the driver as text amid Ray's, and cost the actor.
         """
         batch = Batch.from_row(row)
+        if "outage" in batch.stats:
+            none = _result_table(batch.items["keep"].slice(0, 0), [])
+            yield Batch(batch.shard, batch.start, batch.stop, none, batch.stats).to_row()
+            return
         try:
             yield (await self._answer(batch)).to_row()
         except EngineError as error:

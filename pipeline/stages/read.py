@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.errors import StorageError
 from pipeline.manifest import Manifest, Shard, read
+from pipeline.manifest.rows import build_table, keep_array
 from pipeline.stages.batch import Batch
 from pipeline.storage import Storage
 
@@ -54,12 +56,25 @@ class Read:
     manifest: Manifest
 
     def __call__(self, row: pa.Table) -> Iterator[pa.Table]:
-        """One shard's work in; its batches out, as manifest rows."""
+        """One shard's work in; its batches out, as manifest rows.
+
+        Where the manifest can be read no longer, a batch of none has the reason in its stats as `outage`:
+        raised here, it would reach the driver as text amid Ray's.
+        """
         work: Work = pickle.loads(row["work"][0].as_py())  # noqa: S301 (made by `work_rows` in the driver)
         file = self.manifest.files[work.shard.file]
+        try:
+            with self.storage.stopping("read", file.uri):
+                yield from self._batches(work, file.name)
+        except StorageError as error:
+            none = build_table(self.manifest, file, 0, [], keep_array(self.manifest.keep, [], 0))
+            stats = {"manifest": file.name, "outage": str(error)}
+            yield Batch(work.shard.name, 0, 0, none, stats).to_row()
+
+    def _batches(self, work: Work, name: str) -> Iterator[pa.Table]:
         tables = read(self.storage, self.manifest, work.shard, work.ranges)
         for (start, stop), table in zip(work.ranges, tables, strict=True):
-            stats: dict[str, Any] = {"manifest": file.name}
+            stats: dict[str, Any] = {"manifest": name}
             wanted = table
             if pairs := work.again.get((start, stop)):
                 rows = pa.array(sorted({row for row, _ in pairs}), pa.int64())

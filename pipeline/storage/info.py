@@ -33,6 +33,10 @@ class Fetched:
     version: str | None
 
 
+class TooLargeError(Exception):
+    """A file has more bytes than the caller takes."""
+
+
 def version_text(size: int | None, mark: str | int | float | None) -> str | None:
     """A text that changes when the file does. `mark` is its ETag or time; None: the store tells neither."""
     return None if mark is None or mark == "" else f"{'?' if size is None else size}:{mark}"

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.config import StorageConfig
 from pipeline.errors import Code, ItemError
-from pipeline.storage import Storage, is_absolute, join, parent, redact
+from pipeline.storage import Storage
 from tests.conftest import S3_SECRET, S3Server
 
 
@@ -18,31 +18,6 @@ def code_of(storage: Storage, uri: str, max_bytes: int = 100) -> Code:
         storage.fetch(uri, max_bytes)
     assert S3_SECRET not in str(raised.value)
     return raised.value.code
-
-
-@pytest.mark.parametrize(
-    ("base", "relative", "joined"),
-    [
-        ("s3://b/a", "c.jpg", "s3://b/a/c.jpg"),
-        ("s3://b/a/", "../c.jpg", "s3://b/c.jpg"),
-        ("s3://b/a", "../../../c.jpg", "s3://b/c.jpg"),
-        ("s3://b", "c d#?.jpg", "s3://b/c d#?.jpg"),
-        ("/data/m", "x/../c.jpg", "/data/m/c.jpg"),
-        ("/data/m", "/other/c.jpg", "/other/c.jpg"),
-        ("s3://b/a", "gs://o/c.jpg", "gs://o/c.jpg"),
-    ],
-)
-def test_join(base: str, relative: str, joined: str) -> None:
-    assert join(base, relative) == joined
-
-
-def test_small_functions_of_uris() -> None:
-    assert parent("s3://b/a/m.parquet") == "s3://b/a"
-    assert parent("/data/m.parquet") == "/data"
-    assert is_absolute("s3://b/x")
-    assert is_absolute("/x")
-    assert not is_absolute("images/x.jpg")
-    assert redact("https://user:pw@host/a.jpg?X-Amz-Signature=abc") == "https://host/a.jpg?…"
 
 
 @pytest.fixture
@@ -82,17 +57,6 @@ def test_a_folder_whose_name_begins_like_the_root_is_outside(pictures: Path) -> 
     neighbour.mkdir()
     (neighbour / "b.jpg").write_bytes(b"x")
     assert code_of(Storage(root=str(pictures)), f"{neighbour}/b.jpg") == Code.PATH_NOT_ALLOWED
-
-
-def test_local_put_is_whole_or_not_at_all(tmp_path: Path) -> None:
-    storage = Storage()
-    target = tmp_path / "new" / "folder" / "f.bin"
-    storage.put(str(target), b"one")
-    storage.put(str(target), b"two")
-    assert target.read_bytes() == b"two"
-    assert os.listdir(target.parent) == ["f.bin"]
-    storage.remove([str(target), str(target)])
-    assert not target.exists()
 
 
 def test_s3_like_a_disk(s3_server: S3Server) -> None:
