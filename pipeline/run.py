@@ -58,6 +58,7 @@ def run_plan(make: Callable[[], Plan]) -> RunSummary:
         print(f"warning: {warning}", flush=True)
     tally = Tally()
     per_item = len(plan.recipe.tasks)
+    plan.storage.sweep(plan.config.output.uri, LEFTOVER_SECONDS)
     if plan.work or plan.to_finish or plan.stale or plan.leftovers:
         with Lock(plan.storage, plan.ledger.folder) as lock:
             if plan.ledger.scan() != plan.durable:
@@ -79,7 +80,6 @@ def run_plan(make: Callable[[], Plan]) -> RunSummary:
 def _work(plan: Plan, tally: Tally, lock: Lock) -> None:
     per_item = len(plan.recipe.tasks)
     plan.storage.remove(plan.leftovers)
-    plan.storage.sweep(plan.config.output.uri, LEFTOVER_SECONDS)
     if not (plan.work or plan.to_finish or plan.stale):
         return
     move(plan.storage, plan.stale)
