@@ -19,7 +19,7 @@ from pipeline.graph import RunContext, build_graph
 from pipeline.plan import Plan, make_plan
 from pipeline.progress import Progress
 from pipeline.report import RunSummary, Tally
-from pipeline.results.dedup import Answers
+from pipeline.results.dedup import FAILURES_IN_A_RUN, Answers
 from pipeline.results.ledger import Finished, Ledger, Range
 from pipeline.results.lineage import write_records
 from pipeline.results.lock import Lock
@@ -30,6 +30,9 @@ from pipeline.storage import join
 
 LEFTOVER_SECONDS = 24 * 3600
 """Temporary files older than this are of a run that was killed: no file takes so long to write."""
+
+MOST_PASSES = FAILURES_IN_A_RUN + 3
+"""One for the work, then those in which rows that waited in vain ask themselves, and one to see that none is left."""
 
 
 def run(loaded: LoadedConfig) -> RunSummary:
@@ -117,10 +120,13 @@ class _Inference:
             self._end(name)
         self._collect(wait=True)
         work = self._plan.work
-        while work or self._waiting:
+        for _ in range(MOST_PASSES):
+            if not work and not self._waiting:
+                return
             again = self._taken_over()
             self._pass([*work, *again])
             work = []
+        raise RuntimeError(f"{len(self._waiting)} shards wait for answers in vain; run the same command again")
 
     def _taken_over(self) -> list[Work]:
         """Rows that wait for an answer which nobody will bring, as work of their own."""
