@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
 import ray
 
-from pipeline.engine.base import Engine, Request
-from pipeline.engine.supervisor import EngineSupervisor
-from pipeline.errors import Code, EngineError, ItemError
-from pipeline.models.packing import pack
+from pipeline.engine.base import Answer, Engine
+from pipeline.engine.budget import Budget
+from pipeline.engine.figures import EngineFigures
+from pipeline.engine.gpu import gpu_sampler
+from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
+from pipeline.errors import Code, EngineError
 from pipeline.models.prompt import PromptBuilder
 from pipeline.results.schema import failed, result_schema
+from pipeline.stages.asking import Asker, Refused
 from pipeline.stages.batch import Batch, unpack_media
+from pipeline.stages.metrics import replica_metrics
+from pipeline.stages.replica import ReplicaMeter
 
 
 @dataclass(frozen=True)
 class StartedEngine:
-    """What `GenerateSetup.start` brings up: an engine, and what turns items into its requests."""
+    """What `GenerateSetup.connect` brings up: an engine, and what turns items into its requests.
+
+    `figures` are those that the engine adds to.
+    """
 
     engine: Callable[[], Engine]
     builder: PromptBuilder
     sampling: dict[str, Any]
+    figures: EngineFigures = field(default_factory=EngineFigures)
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,9 @@ class GenerateSetup:
     max_restarts: int
     accept_truncated: bool
     request_log: str | None
+    hang_seconds: float = HANG_SECONDS
+    pixels_in_flight: int = 2 * 2**30
+    shrink_too_long: bool = False
 
 
 class Generate:
@@ -53,17 +64,27 @@ class Generate:
         started = time.time()
         self._setup = setup
         self._broken: Exception | None = None
+        name = _name()
         try:
             connection = setup.connect()
-            self._builder, self._sampling = connection.builder, connection.sampling
-            self._engine = EngineSupervisor(connection.engine, setup.max_restarts)
+            self._max_tokens = connection.sampling.get("max_tokens")
+            self._engine = EngineSupervisor(
+                connection.engine, setup.max_restarts, connection.figures, setup.hang_seconds
+            )
+            self._meter = ReplicaMeter(name, connection.figures, gpu_sampler())
+            self._asker = Asker(
+                engine=self._engine,
+                builder=connection.builder,
+                sampling=connection.sampling,
+                most_images=setup.max_images,
+                budget=Budget(setup.pixels_in_flight),
+                shrink=setup.shrink_too_long,
+            )
         except (EngineError, OSError) as error:
             # Told by the first batch: Ray would start a failing actor again.
             self._broken = error
-        self._name = _name()
-        self._log = _open_log(setup.request_log, self._name)
-        self._numbers = itertools.count()
-        self._meter = _Meter()
+        self._log = _open_log(setup.request_log, name)
+        self._metrics = replica_metrics(name)
         self._warming = asyncio.Lock()
         self._is_warm = False
         self._start_seconds = time.time() - started
@@ -92,24 +113,21 @@ class Generate:
         def ask(place: tuple[int, str]) -> Awaitable[dict[str, Any]]:
             return self._result(items[place[0]], media[place[0]], place[1])
 
-        with self._meter:
+        with self._meter.batch():
             first = await self._warm_up(lambda: ask(places[0]))
             started = time.time()
             results = [*first, *await asyncio.gather(*map(ask, places[len(first) :]))]
         for result in results:
             result["manifest"] = batch.stats["manifest"]
         table = _result_table(batch.items["keep"].take([i for i, _ in places]), results)
-        stats = {
-            **batch.stats,
-            "generate_start": started,
-            "generate_end": time.time(),
-            "engine": {
-                "name": self._name,
-                "start_seconds": self._start_seconds,
-                "idle_seconds": self._meter.idle_seconds,
-                "restarts": self._engine.restarts,
-            },
-        }
+        engine = self._meter.stats(
+            start_seconds=self._start_seconds,
+            restarts=self._engine.restarts,
+            lost_seconds=self._engine.lost_seconds,
+        )
+        if self._metrics:
+            self._metrics.show(engine)
+        stats = {**batch.stats, "generate_start": started, "generate_end": time.time(), "engine": engine}
         return Batch(batch.shard, batch.start, batch.stop, table, stats)
 
     async def _warm_up(self, ask: Callable[[], Awaitable[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -141,18 +159,16 @@ class Generate:
         started = time.perf_counter()
         try:
             result |= await self._ask(question, media, result["item_uuid"])
-        except ItemError as error:
+        except Refused as error:
             result |= failed(error.code.value, error.reason, error.code.retryable)
-            result["attempts"] = max(1, result["attempts"])
+            result["attempts"] = error.attempts
         return result | {"generate_seconds": time.perf_counter() - started}
 
     async def _ask(self, question: str, media: pa.Scalar, uuid: str) -> dict[str, Any]:
-        loaded = [unpack_media(one) for one in media]
-        prompt = pack(self._builder, question, loaded, self._setup.max_images)
-        request = Request(f"{uuid}-{next(self._numbers)}", prompt, self._sampling)
         if self._log:
             self._log.write(json.dumps({"item_uuid": uuid, "time": time.time()}) + "\n")
-        answer, attempts = await self._engine.generate(request)
+        with self._meter.request():
+            answer, attempts = await self._asker.ask(uuid, question, [unpack_media(one) for one in media])
         columns: dict[str, Any] = {
             "status": "ok",
             "text": answer.text,
@@ -167,29 +183,16 @@ class Generate:
         ):
             return columns
         if answer.finish_reason == "length":
-            reason = "the answer was cut off at sampling.max_tokens; `text` has what there is"
-            return columns | failed(Code.OUTPUT_TRUNCATED.value, reason, False)
+            return columns | failed(Code.OUTPUT_TRUNCATED.value, _why_cut(answer, self._max_tokens), False)
         reason = f"the engine ended the answer with {answer.finish_reason!r}"
         return columns | failed(Code.ENGINE_FAILED.value, reason, Code.ENGINE_FAILED.retryable)
 
 
-class _Meter:
-    """Measures how long no batch was in hand, since the first one came."""
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._idle_since: float | None = None
-        self.idle_seconds = 0.0
-
-    def __enter__(self) -> None:
-        if self._inside == 0 and self._idle_since is not None:
-            self.idle_seconds += time.monotonic() - self._idle_since
-        self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._inside -= 1
-        if self._inside == 0:
-            self._idle_since = time.monotonic()
+def _why_cut(answer: Answer, max_tokens: int | None) -> str:
+    """vLLM clips an answer in silence where prompt and answer together fill its context."""
+    clipped = max_tokens is not None and answer.output_tokens < max_tokens
+    where = "by the engine's context (engine.args.max_model_len)" if clipped else "at sampling.max_tokens"
+    return f"the answer was cut off {where}; `text` has what there is"
 
 
 def _name() -> str:
