@@ -52,6 +52,7 @@ def run(loaded: LoadedConfig) -> RunSummary:
         rows=plan.manifest.rows * per_item,
         done_before=plan.done_rows * per_item,
         started=started,
+        most_in_hand=plan.config.engine.batches_in_flight * plan.config.output.batch_rows * per_item,
     )
     if plan.work:
         _put_summary(plan, summary, started)

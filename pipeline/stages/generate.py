@@ -18,7 +18,6 @@ import ray
 from pipeline.engine.base import Answer, Engine
 from pipeline.engine.budget import Budget
 from pipeline.engine.figures import EngineFigures
-from pipeline.engine.gpu import gpu_sampler
 from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
 from pipeline.errors import Code, EngineError
 from pipeline.models.prompt import PromptBuilder
@@ -56,6 +55,17 @@ class GenerateSetup:
     pixels_in_flight: int = 2 * 2**30
     shrink_too_long: bool = False
 
+    def asker(self, engine: EngineSupervisor, connection: StartedEngine) -> Asker:
+        """What asks the engine."""
+        return Asker(
+            engine=engine,
+            builder=connection.builder,
+            sampling=connection.sampling,
+            most_images=self.max_images,
+            budget=Budget(self.pixels_in_flight),
+            shrink=self.shrink_too_long,
+        )
+
 
 class Generate:
     """The actor that hosts one engine. Ray Data calls it for several batches at once."""
@@ -65,21 +75,14 @@ class Generate:
         self._setup = setup
         self._broken: Exception | None = None
         name = _name()
+        self._meter = ReplicaMeter(name)
         try:
             connection = setup.connect()
-            self._max_tokens = connection.sampling.get("max_tokens")
             self._engine = EngineSupervisor(
                 connection.engine, setup.max_restarts, connection.figures, setup.hang_seconds
             )
-            self._meter = ReplicaMeter(name, connection.figures, gpu_sampler())
-            self._asker = Asker(
-                engine=self._engine,
-                builder=connection.builder,
-                sampling=connection.sampling,
-                most_images=setup.max_images,
-                budget=Budget(setup.pixels_in_flight),
-                shrink=setup.shrink_too_long,
-            )
+            self._asker = setup.asker(self._engine, connection)
+            self._meter.watch(connection.figures)
         except (EngineError, OSError) as error:
             # Told by the first batch: Ray would start a failing actor again.
             self._broken = error
@@ -120,11 +123,7 @@ class Generate:
         for result in results:
             result["manifest"] = batch.stats["manifest"]
         table = _result_table(batch.items["keep"].take([i for i, _ in places]), results)
-        engine = self._meter.stats(
-            start_seconds=self._start_seconds,
-            restarts=self._engine.restarts,
-            lost_seconds=self._engine.lost_seconds,
-        )
+        engine = self._meter.stats(self._engine, self._start_seconds)
         if self._metrics:
             self._metrics.show(engine)
         stats = {**batch.stats, "generate_start": started, "generate_end": time.time(), "engine": engine}
@@ -183,7 +182,9 @@ class Generate:
         ):
             return columns
         if answer.finish_reason == "length":
-            return columns | failed(Code.OUTPUT_TRUNCATED.value, _why_cut(answer, self._max_tokens), False)
+            return columns | failed(
+                Code.OUTPUT_TRUNCATED.value, _why_cut(answer, self._asker.sampling.get("max_tokens")), False
+            )
         reason = f"the engine ended the answer with {answer.finish_reason!r}"
         return columns | failed(Code.ENGINE_FAILED.value, reason, Code.ENGINE_FAILED.retryable)
 

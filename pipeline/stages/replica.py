@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 from pipeline.engine.figures import EngineFigures
-from pipeline.engine.gpu import GpuSampler
+from pipeline.engine.gpu import GpuSampler, gpu_sampler
+from pipeline.engine.supervisor import EngineSupervisor
 
 
 class ReplicaMeter:
@@ -15,14 +16,19 @@ class ReplicaMeter:
     It starts with the first batch, when the engine is up.
     """
 
-    def __init__(self, name: str, figures: EngineFigures, gpu: GpuSampler | None) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._figures = figures
-        self._gpu = gpu
+        self._figures = EngineFigures()
+        self._gpu: GpuSampler | None = None
         self._batches = 0
         self._requests = 0
         self._since: float | None = None
         self._up = self._idle = self._request_seconds = 0.0
+
+    def watch(self, figures: EngineFigures) -> None:
+        """An engine is up: its figures, and what its GPUs do, belong to the stats from now on."""
+        self._figures = figures
+        self._gpu = gpu_sampler()
 
     def batch(self) -> _Inside:
         """Within it, a batch is in hand."""
@@ -32,14 +38,14 @@ class ReplicaMeter:
         """Within it, a request is in hand."""
         return _Inside(self, requests=1)
 
-    def stats(self, *, start_seconds: float, restarts: int, lost_seconds: float) -> dict[str, Any]:
+    def stats(self, engine: EngineSupervisor | None, start_seconds: float) -> dict[str, Any]:
         """Plain numbers that only grow, for the batches' stats; seconds, and request-seconds in hand."""
         self._tick()
         return {
             "name": self._name,
             "start_seconds": start_seconds,
-            "restarts": restarts,
-            "lost_seconds": lost_seconds,
+            "restarts": engine.restarts if engine else 0,
+            "lost_seconds": engine.lost_seconds if engine else 0.0,
             "up_seconds": self._up,
             "idle_seconds": self._idle,
             "request_seconds": self._request_seconds,

@@ -1,4 +1,4 @@
-"""Deaths of engines: fake ones that die on cue, and one real engine that is killed."""
+"""Engines that die or hang on cue; `test_deaths` has the deaths of real ones."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import psutil
 import pytest
 
 from pipeline.engine.base import Answer, Engine, Request
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.supervisor import EngineSupervisor
 from pipeline.errors import Code, EngineError, ItemError
-from tests.engine.conftest import Demo, Hosted
 
 Outcome = tuple[Answer, int] | BaseException
 Result = TypeVar("Result")
@@ -344,36 +342,3 @@ def test_close_closes_the_newest_engine() -> None:
         return [engine.closed for engine in factory.engines]
 
     assert run(work()) == [True, True]
-
-
-def test_a_real_engine_is_killed_with_twenty_requests_in_flight(hosted: Hosted, demo: Demo) -> None:
-    rows = demo.rows(20)
-    starts = iter([lambda: hosted.engine, hosted.replace])
-
-    def start() -> Engine:
-        return next(starts)()
-
-    supervisor = EngineSupervisor(start, max_restarts=1)
-    core = _engine_core()
-
-    async def work() -> list[tuple[Answer, int]]:
-        requests = demo.requests(rows)
-        tasks = [asyncio.create_task(supervisor.generate(request)) for request in requests]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        core.kill()
-        return await asyncio.gather(*tasks)
-
-    results = hosted.run(work())
-    assert [answer.text for answer, _ in results] == [row["answer"] for row in rows]
-    assert {attempts for _, attempts in results} == {1, 2}
-    assert supervisor.restarts == 1
-    assert _engine_core().pid != core.pid
-
-
-def _engine_core() -> psutil.Process:
-    (core,) = [
-        child
-        for child in psutil.Process().children(recursive=True)
-        if "EngineCore" in " ".join(child.cmdline())
-    ]
-    return core
