@@ -78,9 +78,8 @@ def main() -> None:
     crashed = {row["id"] for row in rows if row["error_code"] == "engine_crash"}
     wrong = [row["id"] for row in rows if row["id"] not in poison and row["text"] != row["answer"]]
     (replica,) = summary.replicas.values()
-    print(
-        f"{len(rows)} rows, {len(poison)} poison, found {len(crashed & poison)}, wrongly {len(crashed - poison)}"
-    )
+    blamed = f"found {len(crashed & poison)}, wrongly blamed {len(crashed - poison)}"
+    print(f"{len(rows)} rows, {len(poison)} of them poison: {blamed}")
     print(f"other rows wrong: {wrong}")
     print(f"attempts of poison: {_attempts(rows, poison)}; of others: {_attempts(rows, poison, others=True)}")
     lost, deaths = replica["lost_seconds"], int(replica["restarts"])
