@@ -40,11 +40,10 @@ class Life:
             raise EngineError(str(self.cause))
         if not self._in_hand:
             self._moved = time.monotonic()
-        if self._watch is None:
+            self._empty.clear()
             self._watch = asyncio.create_task(self._watch_for_a_hang())
         task = asyncio.create_task(self._engine.generate(request))
         self._in_hand.add(task)
-        self._empty.clear()
         try:
             answer = await task
         except asyncio.CancelledError:
@@ -59,6 +58,7 @@ class Life:
             self._in_hand.discard(task)
             if not self._in_hand:
                 self._empty.set()
+                self._stop_watching()
         self._moved = time.monotonic()
         return answer
 
@@ -75,15 +75,19 @@ class Life:
 
     def close(self) -> None:
         """Close the engine, in the event loop that it answered in."""
-        if self._watch is not None:
-            self._watch.cancel()
+        self._stop_watching()
         if not self._closed:
             self._closed = True
             self._engine.close()
 
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+
     async def _watch_for_a_hang(self) -> None:
-        while self.cause is None:
+        while True:
             await asyncio.sleep(min(5.0, self._hang_seconds / 10))
             still = time.monotonic() - max(self._moved, self._figures.last_step)
-            if self._in_hand and still > self._hang_seconds:
+            if still > self._hang_seconds:
                 self.end(EngineError(f"no token of any request for {still:.0f} s (engine.hang_seconds)"))
