@@ -227,6 +227,25 @@ def test_a_request_that_comes_later_is_answered_beside_the_poison() -> None:
     assert all(isinstance(outcome, tuple) for outcome in [first["other"], *second.values()])
 
 
+def test_who_comes_while_suspects_are_tried_waits_and_is_no_suspect() -> None:
+    async def work() -> tuple[Factory, dict[str, Outcome]]:
+        factory = Factory(poison=frozenset({"poison"}), everyone=2)
+        supervisor = EngineSupervisor(factory, max_restarts=5)
+        first = asyncio.create_task(outcomes(supervisor, ["other", "poison"]))
+        while not supervisor.restarts:
+            await asyncio.sleep(0)
+        later = await outcomes(supervisor, TWENTY)
+        await first
+        return factory, later
+
+    factory, later = run(work())
+    assert later == {id: answered(id, 1) for id in TWENTY}
+    assert {company for engine in factory.engines[1:] for company in engine.company.get("poison", ())} <= {
+        "poison",
+        "other",
+    }
+
+
 def test_what_the_engine_refuses_kills_nothing() -> None:
     found, restarts = supervised(Factory(), ["refused", *TWENTY])
     assert found.pop("refused") == ItemError(Code.PROMPT_TOO_LONG, "too long")
