@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 # Everything that a run needs is in the repository: nothing is downloaded, nobody is told.
 OFFLINE := HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 RAY_USAGE_STATS_ENABLED=0
 
-.PHONY: demo test prove-models lint types setup clean
+.PHONY: demo test prove-models crash-matrix lint types setup clean
 
 demo: setup ## caption the sample dataset on the demo model
 	$(OFFLINE) $(BIN)/framescribe run --config conf/quickstart.yaml
@@ -20,6 +20,9 @@ test: setup ## every test
 
 prove-models: setup ## every tiny model of tests/tiny on vLLM's engine, from its spec (four minutes)
 	$(OFFLINE) PROVE_MODELS=all $(BIN)/pytest -v tests/models/test_specs_on_engine.py tests/models/test_own_specs_on_engine.py
+
+crash-matrix: setup ## kill each kind of process at ten moments, on disk and on S3 (about an hour)
+	$(OFFLINE) $(BIN)/pytest -v tests/e2e/test_crash_matrix.py --crash-seeds 10
 
 lint: setup
 	$(BIN)/ruff check .

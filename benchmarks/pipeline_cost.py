@@ -56,7 +56,11 @@ def main() -> None:
 def _make_manifest(folder: Path, items: int) -> None:
     source = make_dataset(folder / "pictures", shapes=PICTURES, texts=0, videos=0, seed=1)
     images = [f"pictures/{json.loads(line)['image']}" for line in source.read_text("utf-8").splitlines()]
-    rows = {"id": [str(i) for i in range(items)], "image": [images[i % PICTURES] for i in range(items)]}
+    rows = {
+        "id": [str(i) for i in range(items)],
+        "image": [images[i % PICTURES] for i in range(items)],
+        "question": [f"What is in picture {i}?" for i in range(items)],
+    }
     pq.write_table(pa.table(rows), folder / "manifest.parquet", row_group_size=50_000)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, SecretStr, field_validator, model_validator
 
 PositiveInt = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0)]
 
 
 class _Part(BaseModel):
@@ -171,6 +172,17 @@ class OutputConfig(_Part):
     )
 
 
+class CacheConfig(_Part):
+    """Which earlier answers are taken over. Rows of one run that ask the same are always answered once."""
+
+    read: bool = Field(default=True, description="answers of earlier runs of the same recipe in this output")
+    outputs: list[str] = Field(default=[], description="other outputs whose answers count too")
+    trust_versions: bool = Field(
+        default=True,
+        description="an object whose URI, size and ETag (or time) are known is not fetched to know its content",
+    )
+
+
 class S3Config(_Part):
     """How s3:// is reached; what is not set comes from the usual AWS environment and files."""
 
@@ -183,11 +195,47 @@ class S3Config(_Part):
     session_token: SecretStr | None = None
 
 
+class HttpConfig(_Part):
+    """How http:// and https:// URLs of a manifest are fetched."""
+
+    allowed_networks: tuple[IPvAnyNetwork, ...] = Field(
+        default=(), description="addresses that may be reached though they are not public: 10.1.0.0/16"
+    )
+    per_host: PositiveInt = Field(default=8, description="requests at once to one host, of one worker")
+    max_redirects: Annotated[int, Field(ge=0)] = 5
+    user_agent: str = Field(default="framescribe", pattern=r"^[ -~]+$")
+
+
+class TimeoutConfig(_Part):
+    """Seconds that an HTTP(S) or S3 request may take."""
+
+    connect: PositiveFloat = 10.0
+    read: PositiveFloat = Field(default=30.0, description="without any byte")
+    total: PositiveFloat = Field(default=600.0, description="to fetch one file of a manifest")
+
+
+class RetryBudget(_Part):
+    """How long faults that may pass are met with another try: whichever ends first."""
+
+    attempts: PositiveInt
+    seconds: PositiveFloat
+
+
+class RetryConfig(_Part):
+    """`media`: what a manifest names; then the item fails. `run`: the run's own files; then the run stops."""
+
+    media: RetryBudget = RetryBudget(attempts=4, seconds=60)
+    run: RetryBudget = RetryBudget(attempts=20, seconds=300)
+
+
 class StorageConfig(_Part):
     """What a manifest may name, and how stores are reached."""
 
     s3: S3Config = S3Config()
-    allowed_schemes: frozenset[str] = frozenset({"file", "s3", "gs", "gcs", "az", "abfs"})
+    http: HttpConfig = HttpConfig()
+    timeouts: TimeoutConfig = TimeoutConfig()
+    retry: RetryConfig = RetryConfig()
+    allowed_schemes: frozenset[str] = frozenset({"file", "s3", "gs", "gcs", "az", "abfs", "https"})
     allowed_roots: list[str] = Field(
         default=[], description="local folders that a manifest may name besides its own"
     )
@@ -207,6 +255,7 @@ class RunConfig(_Part):
     media: MediaConfig = MediaConfig()
     engine: EngineConfig = EngineConfig()
     output: OutputConfig
+    cache: CacheConfig = CacheConfig()
     storage: StorageConfig = StorageConfig()
 
     @model_validator(mode="after")

@@ -8,15 +8,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from pipeline.config import RunConfig
+from pipeline.config import RunConfig, StorageConfig
 from pipeline.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_M = TypeVar("_M", bound=BaseModel)
 _SECRETS = ("access_key_id", "secret_access_key", "session_token")
 
 
@@ -44,15 +45,38 @@ def load_config(
     document = _read(Path(path))
     for override in overrides:
         _apply(document, override)
+    return LoadedConfig(_checked(RunConfig, document, environment), _masked(document))
+
+
+def load_storage(path: str | Path | None, overrides: Sequence[str] = ()) -> StorageConfig:
+    """How stores are reached: as a run's file says it, or without one by overrides and environment alone.
+
+    Raises:
+        ConfigError: with one message for each field that is wrong.
+    """
+    if path is not None:
+        return load_config(path, overrides).run.storage
+    document: dict[str, Any] = {}
+    for override in overrides:
+        if not override.startswith("storage."):
+            raise ConfigError([f"override {override!r}: only storage.… can be set without --config"])
+        _apply(document, override)
+    return _checked(_StorageOnly, document, None).storage
+
+
+class _StorageOnly(BaseModel):
+    storage: StorageConfig = StorageConfig()
+
+
+def _checked(model: type[_M], document: dict[str, Any], environment: Mapping[str, str] | None) -> _M:
     missing: list[str] = []
     expanded = _expand(document, os.environ if environment is None else environment, missing, "")
     if missing:
         raise ConfigError(missing)
     try:
-        run = RunConfig.model_validate(expanded)
+        return model.model_validate(expanded)
     except ValidationError as error:
         raise ConfigError([_explain(problem) for problem in error.errors()]) from error
-    return LoadedConfig(run, _masked(document))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What can go wrong, told apart by what it costs: an item, an engine, or the run before it starts."""
+"""What can go wrong, told apart by what it costs: an item, an engine, or the run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ class Code(StrEnum):
     MISSING_MEDIA = "missing_media"
     SCHEME_NOT_ALLOWED = "scheme_not_allowed"
     PATH_NOT_ALLOWED = "path_not_allowed"
+    BAD_URI = "bad_uri"
+    ADDRESS_NOT_ALLOWED = "address_not_allowed"
+    REDIRECT_NOT_ALLOWED = "redirect_not_allowed"
     FETCH_NOT_FOUND = "fetch_not_found"
     FETCH_DENIED = "fetch_denied"
     FETCH_FAILED = "fetch_failed"
@@ -62,6 +65,14 @@ class ItemError(Exception):
 
 class EngineError(Exception):
     """An engine cannot start or cannot go on: nothing is wrong with the items that it held."""
+
+
+class OutputTakenError(Exception):
+    """Another run took the output over from this one; what is durable stays, and that run goes on with it."""
+
+
+class StorageError(Exception):
+    """The run's own files can be read or written no longer: it stops; what is durable stays."""
 
 
 class ConfigError(Exception):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -10,53 +12,68 @@ from ray.data import ActorPoolStrategy, DataContext, Dataset
 
 from pipeline.engine.arguments import Device, device_of
 from pipeline.plan import Plan
-from pipeline.results.lineage import file_metadata
+from pipeline.read_ahead import limit_read_ahead
+from pipeline.results.dedup import Answers
 from pipeline.stages.connect import Connect
 from pipeline.stages.generate import Generate, GenerateSetup
 from pipeline.stages.prepare import Prepare
-from pipeline.stages.read import Read, work_rows
+from pipeline.stages.read import Read, Work, work_rows
 from pipeline.stages.write import Write
 
 
-def build_graph(plan: Plan) -> Dataset:
-    """Read → prepare → generate → write over the plan's work; each row of the result is a durable batch.
+@dataclass(frozen=True)
+class RunContext:
+    """What one run adds to its plan: its name, and who knows the answers so far.
+
+    `known`: whether any answer, and any object version, was known when it began.
+    """
+
+    run_id: str
+    answers: Answers
+    known: tuple[bool, bool]
+
+
+def build_graph(plan: Plan, work: Sequence[Work], context: RunContext) -> Dataset:
+    """Read → prepare → generate → write over the work; each row of the result is a durable batch.
 
     Read and prepare differ in `num_cpus` so that Ray Data keeps them apart: fused, one task would decode
     a whole shard.
     """
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     logging.getLogger("ray.data._internal.progress").setLevel(logging.ERROR)
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
-    context.enable_operator_progress_bars = False
+    data = DataContext.get_current()
+    data.enable_progress_bars = False
+    data.enable_operator_progress_bars = False
+    limit_read_ahead(data)
     config = plan.config
-    work = ray.data.from_arrow(work_rows(plan.work))
-    read = work.map_batches(
+    read = ray.data.from_arrow(work_rows(work)).map_batches(
         Read(plan.storage, plan.manifest.for_workers()), batch_size=1, batch_format="pyarrow", num_cpus=0.5
     )
     batches = read.repartition(target_num_rows_per_block=1)
     prepare = Prepare(
         storage=plan.storage,
         loader=plan.loader,
-        prompts=tuple(plan.recipe.tasks.values()),
+        prompts=plan.recipe.tasks,
         answering=plan.recipe.answering,
         max_bytes=config.media.max_bytes,
         max_per_item=config.media.max_per_item,
+        answers=context.answers,
+        versions_known=context.known[1],
     )
     prepared = batches.map_batches(prepare, batch_size=1, batch_format="pyarrow", num_cpus=1)
     answered = prepared.map_batches(
         Generate,
-        fn_constructor_args=[_setup(plan)],
+        fn_constructor_args=[_setup(plan, context)],
         batch_size=1,
         batch_format="pyarrow",
-        compute=_pool(plan),
+        compute=_pool(plan, sum(len(one.ranges) for one in work)),
         **_resources(plan, device_of(config)),
     )
-    write = Write(plan.ledger, file_metadata(plan.recipe.as_dict(), plan.recipe.id))
+    write = Write(plan.ledger, context.answers)
     return answered.map_batches(write, batch_size=1, batch_format="pyarrow", num_cpus=0.5)
 
 
-def _setup(plan: Plan) -> GenerateSetup:
+def _setup(plan: Plan, context: RunContext) -> GenerateSetup:
     config = plan.config
     connect = Connect(
         kind=config.engine.kind,
@@ -79,12 +96,14 @@ def _setup(plan: Plan) -> GenerateSetup:
         hang_seconds=config.engine.hang_seconds,
         pixels_in_flight=config.engine.pixels_in_flight,
         shrink_too_long=config.media.too_long == "shrink",
+        run=context.run_id,
+        eager=not context.known[0],
     )
 
 
-def _pool(plan: Plan) -> ActorPoolStrategy:
+def _pool(plan: Plan, batches: int) -> ActorPoolStrategy:
     engine = plan.config.engine
-    largest = max(engine.replicas.min, min(engine.replicas.max, plan.batch_count))
+    largest = max(engine.replicas.min, min(engine.replicas.max, batches))
     # Ray Data grows a pool when its actors have 1.75 times as many tasks as they take at once.
     queued = 2 if largest > engine.replicas.min else 1
     return ActorPoolStrategy(

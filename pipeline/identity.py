@@ -22,6 +22,11 @@ def media_uuid(data: bytes) -> str:
     return uuid8(data)
 
 
+def object_uuid(uri: str, version: str) -> str:
+    """The identity of one version of an object: where it is, and what its store says of it unread."""
+    return uuid8(canonical([uri, version]))
+
+
 def pixels_uuid(media: str, settings: Mapping[str, Any]) -> str:
     """The identity of what the model is shown: the media's UUID and every setting that changes its pixels.
 

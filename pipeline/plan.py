@@ -20,15 +20,16 @@ from pipeline.engine.arguments import (
     vllm_version,
 )
 from pipeline.engine.weights import fingerprint, is_folder_path
-from pipeline.errors import ConfigError
-from pipeline.manifest import Manifest, open_manifest, shards
+from pipeline.errors import ConfigError, StorageError
+from pipeline.manifest import Manifest, Shard, open_manifest, shards
 from pipeline.media.load import MediaLoader
 from pipeline.models.registry import load_spec
 from pipeline.models.spec import Kind, ModelSpec
 from pipeline.models.versions import version_problems
 from pipeline.recipe import Recipe, make_recipe
-from pipeline.results.ledger import Ledger, remaining
-from pipeline.results.lineage import ManifestRecord, check_same_manifest, read_manifest_record
+from pipeline.results.ledger import Durable, Ledger, remaining
+from pipeline.results.lineage import ManifestRecord, changed_files, file_metadata, read_manifest_record
+from pipeline.results.retired import Move, stale_files
 from pipeline.results.schema import RESERVED
 from pipeline.stages.read import Work
 from pipeline.storage import Storage, is_absolute, join, parent, redact, scheme_of
@@ -39,7 +40,10 @@ _T = TypeVar("_T")
 @dataclass(frozen=True)
 class Plan:
     """A run that can start. `work` lists the shards with rows to infer; `to_finish` those that only lack
-    their file; `done_rows` the manifest rows that are durable."""
+    their file; `done_rows` the manifest rows that are durable; `caches` the recipe folders whose answers are
+    taken over; `bases` files with rows of a shard below its own;
+    `stale` the results of manifest files that are no more, which a run puts aside;
+    `durable` the listing behind all of it."""
 
     config: RunConfig
     written: dict[str, Any]
@@ -51,12 +55,16 @@ class Plan:
     recipe: Recipe
     ledger: Ledger
     record: ManifestRecord
-    shard_count: int
+    shards: list[Shard]
     work: list[Work]
-    to_finish: list[tuple[str, tuple[int, int]]]
+    to_finish: list[str]
     leftovers: list[str]
+    durable: Durable
+    stale: list[Move]
     done_rows: int
     model: str
+    caches: list[str] = field(default_factory=list)
+    bases: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -101,32 +109,38 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     arguments = engine_arguments(config, spec, kinds_of(manifest))
     recipe = make_recipe(config, spec, loader, weights, arguments)
     folder = join(config.output.uri, f"recipe={recipe.id}")
-    ledger = Ledger(storage, folder, tuple(recipe.tasks))
+    lineage = file_metadata(recipe.as_dict(), recipe.id)
+    ledger = Ledger(storage, folder, tuple(recipe.tasks), lineage)
     files = [(file.name, file.rows, file.fingerprint) for file in manifest.files]
     begun = read_manifest_record(storage, folder)
     warnings = _question_warnings(config, spec)
     if begun is not None:
-        check_same_manifest(begun, files, folder)
+        if changed := changed_files(begun, files):
+            warnings.append(_changed(changed, folder))
         if begun.shard_rows != config.output.shard_rows:
             warnings.append(f"output.shard_rows: {folder} was begun with {begun.shard_rows}, which stays")
-    record = begun or ManifestRecord(files, config.output.shard_rows)
+    record = ManifestRecord(files, begun.shard_rows if begun else config.output.shard_rows)
     cut = shards(manifest, record.shard_rows)
     durable = ledger.scan()
     work, to_finish = [], []
     for shard in cut:
         if shard.name in durable.shards:
+            if shard.name in durable.again:
+                to_finish.append(shard.name)
             continue
         rows = (shard.start, shard.stop)
         ranges = remaining(rows, durable.batches.get(shard.name, []), config.output.batch_rows)
         if ranges:
             work.append(Work(shard, tuple(ranges)))
         else:
-            to_finish.append((shard.name, rows))
+            to_finish.append(shard.name)
     return Plan(
         config=config, written=loaded.written, spec=spec, storage=storage, manifest=manifest, loader=loader,
-        arguments=arguments, recipe=recipe, ledger=ledger, record=record, shard_count=len(cut), work=work,
-        to_finish=to_finish, leftovers=durable.leftovers,
+        arguments=arguments, recipe=recipe, ledger=ledger, record=record, shards=cut, work=work,
+        to_finish=to_finish, leftovers=durable.leftovers, durable=durable,
+        stale=stale_files(storage, folder, {shard.name for shard in cut}),
         done_rows=manifest.rows - sum(one.rows for one in work), model=model, warnings=warnings,
+        caches=_caches(config, folder, recipe.id),
     )  # fmt: skip
 
 
@@ -151,15 +165,14 @@ def check_writable(storage: Storage, uri: str) -> None:
     Raises:
         ConfigError: with the store's reason.
     """
-    fs, path = storage.filesystem(uri)
     try:
         if scheme_of(uri) == "file":
-            _check_local_folder(Path(path))
+            _check_local_folder(Path(storage.filesystem(uri)[1]))
         else:
-            probe = f"{path.rstrip('/')}/.framescribe-probe-{uuid.uuid4().hex}"
-            fs.pipe_file(probe, b"")
-            fs.rm_file(probe)
-    except (OSError, ValueError, ImportError) as error:
+            probe = join(uri, f".framescribe-probe-{uuid.uuid4().hex}")
+            storage.put(probe, b"")
+            storage.remove([probe])
+    except (OSError, ValueError, ImportError, StorageError) as error:
         reason = str(error) or type(error).__name__
         raise ConfigError([f"output.uri: cannot write to {redact(uri)}: {reason}"]) from error
 
@@ -170,6 +183,21 @@ def _check_local_folder(folder: Path) -> None:
         raise NotADirectoryError(f"{there} is a file")
     if not os.access(there, os.W_OK):
         raise PermissionError(f"no permission to write in {there}")
+
+
+def _changed(names: list[str], folder: str) -> str:
+    shown = ", ".join(name or "the listing" for name in names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        f"manifest.uri: {shown}{more} changed since the last run into {folder}: rows of changed files are "
+        "planned anew, and what is known of them is taken over"
+    )
+
+
+def _caches(config: RunConfig, folder: str, recipe: str) -> list[str]:
+    """The recipe folders whose answers count."""
+    others = [join(_absolute(uri).rstrip("/"), f"recipe={recipe}") for uri in config.cache.outputs]
+    return [*([folder] if config.cache.read else []), *others]
 
 
 def _collect(problems: list[str], step: Callable[[], _T]) -> _T | None:

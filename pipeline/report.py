@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.bottleneck import Effort, bottleneck
+from pipeline.results.ledger import Finished
 
 _STAGES = ("prepare", "generate", "write")
 
@@ -45,6 +46,12 @@ class Tally:
             known.update(engine)
         self.first_request = min(self.first_request or stats["generate_start"], stats["generate_start"])
         self.last_answer = max(self.last_answer or 0.0, stats["generate_end"])
+
+    def add_finished(self, finished: Finished) -> None:
+        """Count the rows of a shard that waited for another row's answer, and have it."""
+        self.rows += finished.filled
+        self.codes.update(finished.codes)
+        self.sources["duplicate"] += finished.filled
 
     @property
     def failed(self) -> int:

@@ -6,20 +6,30 @@ import json
 import logging
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import ray
 
 from pipeline.config_file import LoadedConfig
-from pipeline.errors import EngineError
-from pipeline.graph import build_graph
+from pipeline.errors import EngineError, StorageError
+from pipeline.graph import RunContext, build_graph
 from pipeline.plan import Plan, make_plan
 from pipeline.progress import Progress
 from pipeline.report import RunSummary, Tally
-from pipeline.results.ledger import Ledger, Range
+from pipeline.results.dedup import Answers
+from pipeline.results.ledger import Finished, Ledger, Range
 from pipeline.results.lineage import write_records
+from pipeline.results.lock import Lock
+from pipeline.results.retired import move
+from pipeline.stages.answers_actor import RemoteAnswers
+from pipeline.stages.read import Work
 from pipeline.storage import join
+
+LEFTOVER_SECONDS = 24 * 3600
+"""Temporary files older than this are of a run that was killed: no file takes so long to write."""
 
 
 def run(loaded: LoadedConfig) -> RunSummary:
@@ -28,24 +38,32 @@ def run(loaded: LoadedConfig) -> RunSummary:
     Starts a local Ray, or joins the cluster that `RAY_ADDRESS` (or `ray job submit`) names.
 
     Raises:
-        ConfigError: before anything is started, naming every problem.
+        ConfigError: before anything is started, naming every problem; or another run holds the output.
+        OutputTakenError: another run took the output over, since this one seemed dead.
         EngineError: no engine could start or be kept alive; what is durable stays, the same command goes on.
+        StorageError: the store was out for longer than `storage.retry.run`; likewise.
+    """
+    return run_plan(lambda: make_plan(loaded))
+
+
+def run_plan(make: Callable[[], Plan]) -> RunSummary:
+    """Do what a plan says. Raises as `run`.
+
+    Args:
+        make: plans; asked again if another run changed what is durable before this one had the lock.
     """
     started = time.time()
-    plan = make_plan(loaded)
+    plan = make()
     for warning in plan.warnings:
         print(f"warning: {warning}", flush=True)
     tally = Tally()
     per_item = len(plan.recipe.tasks)
-    plan.storage.remove(plan.leftovers)
-    if plan.work or plan.to_finish:
-        write_records(plan.storage, plan.ledger.folder, plan.recipe.as_dict(), plan.record)
-    for name, rows in plan.to_finish:
-        plan.ledger.finish(name, rows)
-    if plan.work:
-        _connect()
-        with Progress(plan.manifest.rows * per_item, plan.done_rows * per_item, tally) as progress:
-            _infer(plan, tally, progress)
+    if plan.work or plan.to_finish or plan.stale or plan.leftovers:
+        with Lock(plan.storage, plan.ledger.folder) as lock:
+            if plan.ledger.scan() != plan.durable:
+                plan = make()  # what another run did until now is not work any more
+            _work(plan, tally, lock)
+            run_id = lock.run
     summary = RunSummary.of(
         tally,
         output=plan.ledger.folder,
@@ -54,39 +72,131 @@ def run(loaded: LoadedConfig) -> RunSummary:
         started=started,
         most_in_hand=plan.config.engine.batches_in_flight * plan.config.output.batch_rows * per_item,
     )
-    if plan.work:
-        _put_summary(plan, summary, started)
+    if plan.work or plan.to_finish or plan.stale:
+        _put_summary(plan, summary, run_id)
     return summary
 
 
-def _infer(plan: Plan, tally: Tally, progress: Progress) -> None:
-    finish = ray.remote(num_cpus=0.25, max_retries=3)(_finish)
-    ledger = ray.put(plan.ledger)
-    rows_of = {one.shard.name: (one.shard.start, one.shard.stop) for one in plan.work}
-    waiting_for = {one.shard.name: set(one.ranges) for one in plan.work}
-    finishing: list[Any] = []
-    for table in build_graph(plan).iter_batches(batch_size=None, batch_format="pyarrow"):
-        for row in table.to_pylist():
-            stats = json.loads(row["stats"])
-            if "fatal" in stats:
-                raise EngineError(stats["fatal"])
-            tally.add(stats)
-            shard = row["shard"]
-            waiting_for[shard].discard((row["start"], row["stop"]))
-            if not waiting_for[shard]:
-                del waiting_for[shard]
-                finishing.append(finish.remote(ledger, shard, rows_of[shard]))
-        if finishing:
-            done, finishing = ray.wait(finishing, num_returns=len(finishing), timeout=0)
-            ray.get(done)
-        progress.update()
-    ray.get(finishing)
-    if waiting_for:
-        raise RuntimeError(f"{len(waiting_for)} shards have no end; run the same command again")
+def _work(plan: Plan, tally: Tally, lock: Lock) -> None:
+    per_item = len(plan.recipe.tasks)
+    plan.storage.remove(plan.leftovers)
+    plan.storage.sweep(plan.config.output.uri, LEFTOVER_SECONDS)
+    if not (plan.work or plan.to_finish or plan.stale):
+        return
+    move(plan.storage, plan.stale)
+    write_records(plan.storage, plan.ledger.folder, plan.recipe.as_dict(), plan.record)
+    _connect()
+    answers = RemoteAnswers.start(plan.ledger, plan.caches, plan.config.cache.trust_versions)
+    try:
+        with _telling_outages():
+            with Progress(plan.manifest.rows * per_item, plan.done_rows * per_item, tally) as progress:
+                context = RunContext(lock.run, answers, answers.knows())
+                _Inference(plan, context, tally, progress, lock).all()
+            answers.save_index()  # The last thing: without it the next run reads the shards' own columns.
+    finally:
+        answers.close()
 
 
-def _finish(ledger: Ledger, shard: str, rows: Range) -> int:
-    return ledger.finish(shard, rows)
+class _Inference:
+    """The passes of a run over its work, and the end of each shard."""
+
+    def __init__(self, plan: Plan, context: RunContext, tally: Tally, progress: Progress, lock: Lock) -> None:
+        self._plan = plan
+        self._context = context
+        self._tally = tally
+        self._progress = progress
+        self._lock = lock
+        self._shards = {shard.name: shard for shard in plan.shards}
+        self._ledger = ray.put(plan.ledger)
+        self._finish = ray.remote(num_cpus=0.25, max_retries=3)(_finish)
+        self._finishing: dict[Any, str] = {}
+        self._waiting: dict[str, Finished] = {}
+
+    def all(self) -> None:
+        """Finish what only lacks its file, then infer until no row waits for another one's answer."""
+        for name in self._plan.to_finish:
+            self._end(name)
+        self._collect(wait=True)
+        work = self._plan.work
+        while work or self._waiting:
+            again = self._taken_over()
+            self._pass([*work, *again])
+            work = []
+
+    def _taken_over(self) -> list[Work]:
+        """Rows that wait for an answer which nobody will bring, as work of their own."""
+        waiting, self._waiting = self._waiting, {}
+        size = self._plan.config.output.batch_rows
+        return [Work.to_do_again(self._shards[name], found.waiting, size) for name, found in waiting.items()]
+
+    def _pass(self, work: list[Work]) -> None:
+        open_ranges: dict[str, set[Range]] = {one.shard.name: set(one.ranges) for one in work}
+        graph = build_graph(self._plan, work, self._context)
+        for table in graph.iter_batches(batch_size=None, batch_format="pyarrow"):
+            self._lock.check()
+            for row in table.to_pylist():
+                stats = json.loads(row["stats"])
+                if "fatal" in stats:
+                    raise EngineError(stats["fatal"])
+                if "outage" in stats:
+                    raise StorageError(stats["outage"])
+                self._tally.add(stats)
+                left = open_ranges[row["shard"]]
+                left.discard((row["start"], row["stop"]))
+                if not left:
+                    del open_ranges[row["shard"]]
+                    self._end(row["shard"])
+            self._collect(wait=False)
+            self._progress.update()
+        self._collect(wait=True)
+        for name in list(self._waiting):
+            self._end(name)
+        self._collect(wait=True)
+        if open_ranges:
+            raise RuntimeError(f"{len(open_ranges)} shards have no end; run the same command again")
+
+    def _end(self, name: str) -> None:
+        self._waiting.pop(name, None)
+        shard = self._shards[name]
+        base = self._plan.bases.get(name)
+        ended = self._finish.remote(self._ledger, name, (shard.start, shard.stop), self._context.answers, base)
+        self._finishing[ended] = name
+
+    def _collect(self, wait: bool) -> None:
+        """Take note of shards that ended, and try those again that waited for rows of them."""
+        if not self._finishing:
+            return
+        ended, _ = ray.wait(
+            list(self._finishing), num_returns=len(self._finishing), timeout=None if wait else 0
+        )
+        others = list(self._waiting)
+        for reference in ended:
+            name = self._finishing.pop(reference)
+            found: Finished = ray.get(reference)
+            self._tally.add_finished(found)
+            if found.waiting:
+                self._waiting[name] = found
+        if ended and not wait:
+            for name in others:
+                self._end(name)
+
+
+def _finish(ledger: Ledger, shard: str, rows: Range, answers: Answers, base: str | None) -> Finished:
+    return ledger.finish(shard, rows, answers, base)
+
+
+@contextmanager
+def _telling_outages() -> Iterator[None]:
+    """Where a task or actor of Ray's ended with a `StorageError`, raise that, without Ray's text around it."""
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, StorageError) and not isinstance(cause, ray.exceptions.RayError):
+                raise StorageError(str(cause)) from None
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        raise
 
 
 def _connect() -> None:
@@ -100,8 +210,7 @@ def _connect() -> None:
     ray.init(include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
 
 
-def _put_summary(plan: Plan, summary: RunSummary, started: float) -> None:
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started))
+def _put_summary(plan: Plan, summary: RunSummary, run_id: str) -> None:
     record = {"summary": asdict(summary), "config": plan.written}
-    uri = join(plan.ledger.folder, f"_runs/{stamp}.json")
+    uri = join(plan.ledger.folder, f"_runs/{run_id}.json")
     plan.storage.put(uri, json.dumps(record, indent=1, ensure_ascii=False).encode())

@@ -21,6 +21,13 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 from pipeline.config import StorageConfig
 from pipeline.storage import Storage
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--crash-seeds", type=int, default=1, help="moments at which the crash matrix kills each process"
+    )
+
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 S3_SECRET = "s3-secret-that-nobody-may-see"
 
@@ -30,6 +37,13 @@ class S3Server:
     """A moto server in its own process, and how to reach it."""
 
     endpoint: str
+    log: Path
+
+    def reads(self, bucket: str) -> list[str]:
+        """The keys that have been read from a bucket, once for each request."""
+        told = f'"GET /{bucket.removeprefix("s3://")}/'
+        lines = [line for line in self.log.read_text("utf-8").splitlines() if told in line]
+        return [line.partition(told)[2].split()[0] for line in lines]
 
     @property
     def config(self) -> dict[str, object]:
@@ -51,15 +65,17 @@ class S3Server:
 
 
 @pytest.fixture(scope="session")
-def s3_server() -> Iterator[S3Server]:
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One S3 server for the session."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log = tmp_path_factory.mktemp("s3") / "log"
+    with log.open("w") as file:
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file)
     endpoint = f"http://127.0.0.1:{port}"
     try:
         _wait_until_up(endpoint)
-        yield S3Server(endpoint)
+        yield S3Server(endpoint, log)
     finally:
         server.kill()
         server.wait()

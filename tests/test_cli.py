@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import main
+from pipeline.errors import StorageError
 from tests.conftest import REPOSITORY
 
 
@@ -46,6 +47,18 @@ def test_a_wrong_configuration_ends_with_2_and_a_line_for_each_problem(
         errors = capsys.readouterr().err.splitlines()
         assert len(errors) == 2
         assert all(line.startswith("error: ") for line in errors)
+
+
+def test_a_store_that_is_out_ends_with_4_and_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out(loaded: object) -> None:
+        raise StorageError("cannot write s3://b/k: HTTP 503")
+
+    monkeypatch.setattr("pipeline.run.run", out)
+    monkeypatch.chdir(REPOSITORY)
+    assert main(["run", "--config", "conf/quickstart.yaml"]) == 4
+    assert capsys.readouterr().err == "error: cannot write s3://b/k: HTTP 503\n"
 
 
 def test_the_job_runs_from_anywhere_without_being_installed(tmp_path: Path) -> None:

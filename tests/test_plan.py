@@ -60,7 +60,7 @@ def test_shards_and_batches(folder: Path) -> None:
         (0, 6, ((0, 4), (4, 6))),
         (6, 10, ((6, 10),)),
     ]
-    assert (made.shard_count, made.work_rows, made.done_rows, made.batch_count) == (2, 10, 0, 3)
+    assert (len(made.shards), made.work_rows, made.done_rows, made.batch_count) == (2, 10, 0, 3)
     assert not (folder / "out").exists()
 
 
@@ -75,7 +75,7 @@ def test_what_is_durable_is_not_planned_again(folder: Path) -> None:
     second.storage.put(second.ledger.batch_uri(name, (4, 6)), b"")
     third = plan(folder)
     assert third.work == []
-    assert third.to_finish == [(name, (0, 6))]
+    assert third.to_finish == [name]
 
 
 def test_every_problem_is_told_at_once(folder: Path) -> None:
@@ -159,15 +159,22 @@ def test_what_changes_answers_makes_another_recipe_and_what_changes_speed_does_n
     assert len({base, *ids}) == 1 + len(other)
 
 
-def test_another_manifest_under_the_same_output_is_refused(folder: Path) -> None:
+def test_a_changed_manifest_is_planned_anew_and_its_old_results_are_put_aside(folder: Path) -> None:
     begun = plan(folder)
     write_records(begun.storage, begun.ledger.folder, begun.recipe.as_dict(), begun.record)
-    assert plan(folder).work_rows == 10
+    done, other = (work.shard.name for work in begun.work)
+    begun.storage.put(begun.ledger.shard_uri(done), b"")
+    begun.storage.put(begun.ledger.batch_uri(other, (6, 8)), b"")
+    assert (plan(folder).work_rows, plan(folder).stale, plan(folder).warnings) == (2, [], [])
     with (folder / "m.jsonl").open("a") as file:
         file.write('{"key": "new", "url": "p/0.png", "license": "cc"}\n')
-    (problem,) = problems(folder)
-    assert problem.startswith("manifest.uri: m.jsonl changed since")
-    assert "another output.uri" in problem
+    grown = plan(folder)
+    assert (grown.work_rows, grown.done_rows) == (11, 0)
+    assert grown.warnings[0].startswith("manifest.uri: m.jsonl changed since")
+    assert {move.source for move in grown.stale} == {
+        begun.ledger.shard_uri(done),
+        begun.ledger.batch_uri(other, (6, 8)),
+    }
 
 
 def test_the_shard_size_of_a_begun_output_stays(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -9,6 +10,8 @@ from hashlib import blake2b
 import pyarrow as pa
 
 from pipeline.manifest.manifest import Manifest, ManifestFile, MediaPaths, Offsets, RowGroups
+
+_NAME_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,8 @@ class ByteRange:
 class Shard:
     """The rows [start, stop) of the manifest's file number `file`.
 
-    `name` is unique in its manifest, safe as a file name, the same in every run as long as the files are,
-    and sorts like the rows.
+    `name` is unique in its manifest, safe as a file name, and the same in every manifest as long as the file
+    is. Within a file names sort like the rows.
     """
 
     name: str
@@ -50,11 +53,18 @@ def shards(manifest: Manifest, shard_rows: int) -> list[Shard]:
         raise ValueError(f"shard_rows is {shard_rows}; a shard has at least one row")
     cut: list[Shard] = []
     for number, file in enumerate(manifest.files):
-        digest = blake2b(file.name.encode(errors="surrogateescape"), digest_size=4).hexdigest()
+        prefix = _prefix(file)
         for start, stop in _cuts(file, shard_rows):
-            name = f"{number:05d}-{digest}-{start:010d}-{stop:010d}"
+            name = f"{prefix}-{start:010d}-{stop:010d}"
             cut.append(Shard(name, number, start, stop, _seek(file, start, stop)))
     return cut
+
+
+def _prefix(file: ManifestFile) -> str:
+    """The file by name, for people and to sort by, and by what it was when it was opened."""
+    written = re.sub(r"[^A-Za-z0-9_]+", "-", file.name).strip("-_")[:_NAME_LENGTH] or "files"
+    identity = f"{file.name}\n{file.fingerprint}".encode(errors="surrogateescape")
+    return f"{written}-{blake2b(identity, digest_size=6).hexdigest()}"
 
 
 def _cuts(file: ManifestFile, shard_rows: int) -> Iterator[tuple[int, int]]:

@@ -61,6 +61,10 @@ class MediaLoader:
             "backend": self.backend,
         }
 
+    def media_uuid(self, kind: Kind, data: bytes) -> str:
+        """The identity of media as a file."""
+        return media_uuid(data)
+
     def load(self, kind: Kind, data: bytes) -> tuple[str, LoadedMedia]:
         """The media UUID of the bytes, and their pixels.
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline.results.dedup import Answers
+from pipeline.results.layers import best_rows, fill_waiting, taken_over, waiting_rows
 from pipeline.storage import Storage, join
 
 Range = tuple[int, int]
-_BATCH = re.compile(r"/\.batches/([^/]+)/(\d+)-(\d+)\.parquet$")
+ROW_GROUP = 1024
+_BATCHES = ".batches"
+_AGAIN = ".retries"
+_READERS = 8
+_BATCH = re.compile(r"/(\.batches|\.retries)/([^/]+)/(\d+)-(\d+)\.parquet$")
 _SHARD = re.compile(r"/([^/]+)\.parquet$")
 
 
@@ -24,66 +32,152 @@ class Durable:
 
     shards: frozenset[str]
     batches: dict[str, list[Range]]
+    again: frozenset[str]
+    """Shards with rows that were done again and are not merged yet."""
     leftovers: list[str]
     """Batch files whose shard is finished: a crash came between the shard's PUT and their removal."""
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """The files of one recipe. `folder` is `OUTPUT/recipe=<id>`; `tasks` the rows that each item makes.
+class Finished:
+    """A shard's end: its rows, and of those that had waited for another row the codes of their failures.
 
-    Batches lie in `.batches/<shard>/<start>-<stop>.parquet`, hidden from readers of the folder; a
-    finished shard is `<shard>.parquet`. Every file is put whole, under a name that says what it holds, so
-    writing it again changes nothing.
+    With `waiting` the shard is not finished: nobody has answered these (row, task) pairs.
+    """
+
+    rows: int
+    waiting: tuple[tuple[int, str], ...] = ()
+    filled: int = 0
+    codes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The files of one recipe. `folder` is `OUTPUT/recipe=<id>`; `tasks` the rows that each item makes;
+    `lineage` goes into each file's metadata.
+
+    Batches lie in `.batches/<shard>/<start>-<stop>.parquet`, hidden from readers of the folder; rows that
+    are done again lie in `.retries/` likewise; a finished shard is `<shard>.parquet`. Every file is put
+    whole, under a name that says what it holds, so writing it again changes nothing.
     """
 
     storage: Storage
     folder: str
     tasks: tuple[str, ...]
+    lineage: dict[str, str] = field(default_factory=dict)
 
     def shard_uri(self, shard: str) -> str:
         """Where a finished shard is."""
         return join(self.folder, f"{shard}.parquet")
 
-    def batch_uri(self, shard: str, rows: Range) -> str:
-        """Where the rows `[start, stop)` of a shard are until it is finished."""
-        return join(self.folder, f".batches/{shard}/{rows[0]:010d}-{rows[1]:010d}.parquet")
+    def batch_uri(self, shard: str, rows: Range, again: bool = False) -> str:
+        """Where the rows `[start, stop)` of a shard are until it is finished, or those of them done again."""
+        name = f"{shard}/{rows[0]:010d}-{rows[1]:010d}.parquet"
+        return join(self.folder, f"{_AGAIN if again else _BATCHES}/{name}")
 
     def scan(self) -> Durable:
         """List what is durable."""
         shards: set[str] = set()
+        again: set[str] = set()
         batches: dict[str, list[Range]] = {}
         uris: dict[str, list[str]] = {}
         for file in self.storage.find(self.folder):
             if batch := _BATCH.search(file.uri):
-                shard = batch.group(1)
-                batches.setdefault(shard, []).append((int(batch.group(2)), int(batch.group(3))))
+                folder, shard = batch.group(1, 2)
+                if folder == _AGAIN:
+                    again.add(shard)
+                    continue
+                batches.setdefault(shard, []).append((int(batch.group(3)), int(batch.group(4))))
                 uris.setdefault(shard, []).append(file.uri)
             elif "/." not in file.uri.removeprefix(self.folder) and (found := _SHARD.search(file.uri)):
                 shards.add(found.group(1))
         leftovers = [uri for shard in shards & uris.keys() for uri in uris[shard]]
         open_batches = {name: sorted(ranges) for name, ranges in batches.items() if name not in shards}
-        return Durable(frozenset(shards), open_batches, leftovers)
+        return Durable(frozenset(shards), open_batches, frozenset(again), leftovers)
 
-    def put_batch(self, shard: str, rows: Range, table: pa.Table) -> None:
+    def put_batch(self, shard: str, rows: Range, table: pa.Table, again: bool = False) -> None:
         """Make the results of a batch durable."""
-        self.storage.put(self.batch_uri(shard, rows), _parquet(table))
+        self.storage.put(self.batch_uri(shard, rows, again), self._bytes(table))
 
-    def finish(self, shard: str, rows: Range) -> int:
-        """Make the shard's file of its batches, then remove them. Returns its number of rows.
+    def finish(self, shard: str, rows: Range, answers: Answers, base: str | None = None) -> Finished:
+        """Make the shard's file of all that is durable of it, then remove its batches.
+
+        A row that is there several times stands as `layers.best_rows` says. Rows that wait for another row's
+        answer get it from `answers`.
+
+        Args:
+            base: another recipe's file of the shard, whose rows stand below its own.
 
         Raises:
             ValueError: a row is missing; nothing is written or removed.
         """
-        folder = join(self.folder, f".batches/{shard}")
-        files = [file.uri for file in self.storage.find(folder) if file.uri.endswith(".parquet")]
-        if not files and shard in self.scan().shards:
-            return (rows[1] - rows[0]) * len(self.tasks)
-        tables = [pq.read_table(pa.BufferReader(self.storage.read(uri))) for uri in files]
-        table = _once_each(pa.concat_tables(tables), rows, self.tasks, shard)
-        self.storage.put(self.shard_uri(shard), _parquet(table))
-        self.storage.remove(files)
-        return int(table.num_rows)
+        batches, again = self._batch_files(_BATCHES, shard), self._batch_files(_AGAIN, shard)
+        finished = self._read_if_there(self.shard_uri(shard))
+        if finished is not None and not again:
+            self.storage.remove(batches)
+            return Finished(finished.num_rows)
+        layers = [] if base is None or finished is not None else [taken_over(self._read(base))]
+        layers += [finished] if finished is not None else self._read_all(batches)
+        layers += self._read_all(again)
+        table = best_rows(layers, self.tasks) if layers else None
+        found = table.num_rows if table is not None else 0
+        expected = (rows[1] - rows[0]) * len(self.tasks)
+        if table is None or found != expected or table["row"][0].as_py() != rows[0]:
+            if finished is None and self._read_if_there(self.shard_uri(shard)) is not None:
+                return Finished(expected)  # Another driver has finished it meanwhile.
+            raise ValueError(f"shard {shard} has {found} of {expected} rows: a batch file is missing")
+        table, filled = fill_waiting(table, answers)
+        waiting = waiting_rows(table)
+        if waiting:
+            return Finished(expected, waiting)
+        self.storage.put(self.shard_uri(shard), self._bytes(table))
+        self.storage.remove([*batches, *again])
+        return Finished(
+            expected, (), filled.num_rows, dict(Counter(filled["error_code"].drop_null().to_pylist()))
+        )
+
+    def open_batches(self) -> Iterator[pa.Table]:
+        """The rows of every batch that is durable and not yet part of a finished shard."""
+        for folder in (_BATCHES, _AGAIN):
+            for file in self.storage.find(join(self.folder, folder)):
+                if _BATCH.search(file.uri) and (table := self._read_if_there(file.uri)) is not None:
+                    yield table
+
+    def failed_rows(
+        self, uri: str, codes: Collection[str], but: Collection[tuple[int, str]]
+    ) -> list[tuple[int, str]]:
+        """The (row, task) pairs of a shard's file that failed with one of these codes (none: any)."""
+        with self.storage.open(uri) as file:
+            table = pq.read_table(file, columns=["row", "task", "status", "error_code"])
+        rows = table.filter(pc.equal(table["status"], "failed")).to_pylist()
+        pairs = [(row["row"], row["task"]) for row in rows if not codes or row["error_code"] in codes]
+        return [pair for pair in pairs if pair not in but]
+
+    def done_again(self, shard: str) -> set[tuple[int, str]]:
+        """The (row, task) pairs that were done again and are not merged yet."""
+        tables = self._read_all(self._batch_files(_AGAIN, shard))
+        return {pair for t in tables for pair in zip(t["row"].to_pylist(), t["task"].to_pylist(), strict=True)}
+
+    def _bytes(self, table: pa.Table) -> bytes:
+        return to_parquet(table.replace_schema_metadata(self.lineage))
+
+    def _batch_files(self, folder: str, shard: str) -> list[str]:
+        found = self.storage.find(join(self.folder, f"{folder}/{shard}"))
+        return [file.uri for file in found if _BATCH.search(file.uri)]
+
+    def _read_all(self, uris: list[str]) -> list[pa.Table]:
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = list(pool.map(self._read_if_there, uris))
+        return [table for table in found if table is not None]
+
+    def _read_if_there(self, uri: str) -> pa.Table | None:
+        try:
+            return self._read(uri)
+        except FileNotFoundError:
+            return None
+
+    def _read(self, uri: str) -> pa.Table:
+        return pq.read_table(pa.BufferReader(self.storage.read(uri)))
 
 
 def remaining(shard: Range, done: Iterable[Range], batch_rows: int) -> list[Range]:
@@ -107,18 +201,8 @@ def _cut(gap: Range, origin: int, size: int) -> list[Range]:
     return [(start, stop) for start, stop in itertools.pairwise(edges) if start < stop]
 
 
-def _once_each(table: pa.Table, rows: Range, tasks: Sequence[str], shard: str) -> pa.Table:
-    order = pc.index_in(table["task"], pa.array(tasks))
-    keys = pa.table({"row": table["row"], "task": order, "place": pa.array(range(table.num_rows))})
-    keys = keys.group_by(["row", "task"]).aggregate([("place", "min")])
-    keys = keys.sort_by([("row", "ascending"), ("task", "ascending")])
-    expected = (rows[1] - rows[0]) * len(tasks)
-    if keys.num_rows != expected or keys["row"][0].as_py() != rows[0]:
-        raise ValueError(f"shard {shard} has {keys.num_rows} of {expected} rows: a batch file is missing")
-    return table.take(keys["place_min"])
-
-
-def _parquet(table: pa.Table) -> bytes:
+def to_parquet(table: pa.Table) -> bytes:
+    """The bytes of a result file. Its row groups are small: the cache reads single rows of it."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table, sink, compression="zstd", row_group_size=ROW_GROUP)
     return bytes(sink.getvalue())

@@ -11,7 +11,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import ConfigError
 from pipeline.storage import Storage, join
 
 RECIPE_FILE = "_recipe.json"
@@ -20,7 +19,7 @@ MANIFEST_FILE = "_manifest.json"
 
 @dataclass(frozen=True)
 class ManifestRecord:
-    """The manifest files as they were when the output was begun, and how their rows were cut.
+    """The manifest files as they were in the last run, and how their rows were cut in the first.
 
     `files`: (name, rows, fingerprint) each.
     """
@@ -40,23 +39,11 @@ def read_manifest_record(storage: Storage, folder: str) -> ManifestRecord | None
     )
 
 
-def check_same_manifest(record: ManifestRecord, files: Sequence[tuple[str, int, str]], folder: str) -> None:
-    """Refuse to continue an output with another manifest than it was begun with: rows would be lost or doubled.
-
-    Raises:
-        ConfigError: naming the files that differ.
-    """
+def changed_files(record: ManifestRecord, files: Sequence[tuple[str, int, str]]) -> list[str]:
+    """The names of files that came, went or changed since the record was written; a listing has the name ''."""
     before = {name: (rows, fingerprint) for name, rows, fingerprint in record.files}
     now = {name: (rows, fingerprint) for name, rows, fingerprint in files}
-    changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
-    if changed or [f[0] for f in record.files] != [f[0] for f in files]:
-        named = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
-        raise ConfigError(
-            [
-                f"manifest.uri: {named or 'the order of its files'} changed since {folder} was begun; "
-                "set another output.uri, or bring the manifest back"
-            ]
-        )
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
 def write_records(storage: Storage, folder: str, recipe: dict[str, Any], manifest: ManifestRecord) -> None:

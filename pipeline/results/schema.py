@@ -19,14 +19,19 @@ _COLUMNS = [
     pa.field("prompt_tokens", pa.int32()),
     pa.field("output_tokens", pa.int32()),
     pa.field("source", pa.string()),
+    pa.field("run", pa.string()),
     pa.field("item_uuid", pa.string()),
     pa.field("media_uuids", pa.list_(pa.string())),
+    pa.field("media_versions", pa.list_(pa.string())),
     pa.field("prepare_seconds", pa.float32()),
     pa.field("generate_seconds", pa.float32()),
     pa.field("manifest", pa.string(), nullable=False),
     pa.field("row", pa.int64(), nullable=False),
 ]
 _ID = pa.field("id", pa.string(), nullable=False)
+
+WAITING = "waiting"
+"""The status of a row in a batch file whose item another row asks about; no finished shard has any."""
 
 RESERVED = frozenset({"id", "recipe", *(field.name for field in _COLUMNS)})
 """Names that a passed-through column cannot have."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.models.packing import LoadedMedia
+from pipeline.stages.ready import READY_TYPE
 
 _MEDIA = pa.struct(
     [
@@ -67,7 +68,8 @@ class Batch:
 
 
 def prepared_schema(keep: pa.DataType) -> pa.Schema:
-    """Items between prepare and generate. An item with an `error_code` has no media."""
+    """Items between prepare and generate. `item_uuids` and `ready` have a value for each task; where `ready` is
+    null the engine is to be asked. An item with an `error_code` or with all its answers has no media."""
     return pa.schema(
         [
             ("row", pa.int64()),
@@ -77,7 +79,9 @@ def prepared_schema(keep: pa.DataType) -> pa.Schema:
             ("error_code", pa.string()),
             ("error", pa.string()),
             ("media_uuids", pa.list_(pa.string())),
+            ("media_versions", pa.list_(pa.string())),
             ("item_uuids", pa.list_(pa.string())),
+            ("ready", pa.list_(READY_TYPE)),
             ("media", pa.list_(_MEDIA)),
             ("seconds", pa.float32()),
         ]

@@ -19,13 +19,16 @@ from pipeline.engine.base import Answer, Engine
 from pipeline.engine.budget import Budget
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
-from pipeline.errors import Code, EngineError
+from pipeline.errors import Code, EngineError, StorageError
 from pipeline.models.prompt import PromptBuilder
 from pipeline.results.schema import failed, result_schema
 from pipeline.stages.asking import Asker, Refused
 from pipeline.stages.batch import Batch, unpack_media
 from pipeline.stages.metrics import replica_metrics
+from pipeline.stages.ready import UNWANTED
 from pipeline.stages.replica import ReplicaMeter
+
+_Place = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,11 @@ class StartedEngine:
 
 @dataclass(frozen=True)
 class GenerateSetup:
-    """All that an actor needs. `connect` runs on the actor's node, where the model's files are."""
+    """All that an actor needs. `connect` runs on the actor's node, where the model's files are.
+
+    `run` names the run in the rows that it answers. An engine that is not `eager` starts when the first item
+    needs it: a run whose items are all known starts none.
+    """
 
     connect: Callable[[], StartedEngine]
     tasks: dict[str, str]
@@ -51,6 +58,8 @@ class GenerateSetup:
     max_restarts: int
     accept_truncated: bool
     request_log: str | None
+    run: str = ""
+    eager: bool = True
     hang_seconds: float = HANG_SECONDS
     pixels_in_flight: int = 2 * 2**30
     shrink_too_long: bool = False
@@ -71,26 +80,33 @@ class Generate:
     """The actor that hosts one engine. Ray Data calls it for several batches at once."""
 
     def __init__(self, setup: GenerateSetup) -> None:
-        started = time.time()
         self._setup = setup
         self._broken: Exception | None = None
+        self._engine: EngineSupervisor | None = None
+        self._asker: Asker | None = None
+        self._start_seconds = 0.0
         name = _name()
         self._meter = ReplicaMeter(name)
+        self._log = _open_log(setup.request_log, name)
+        self._metrics = replica_metrics(name)
+        self._warming = asyncio.Lock()
+        self._is_warm = False
+        if setup.eager:
+            self._start()
+
+    def _start(self) -> None:
+        started = time.time()
         try:
-            connection = setup.connect()
+            setup, connection = self._setup, self._setup.connect()
             self._engine = EngineSupervisor(
                 connection.engine, setup.max_restarts, connection.figures, setup.hang_seconds
             )
             self._asker = setup.asker(self._engine, connection)
             self._meter.watch(connection.figures)
-        except (EngineError, OSError) as error:
+        except (EngineError, OSError, StorageError) as error:
             # Told by the first batch: Ray would start a failing actor again.
             self._broken = error
-        self._log = _open_log(setup.request_log, name)
-        self._metrics = replica_metrics(name)
-        self._warming = asyncio.Lock()
-        self._is_warm = False
-        self._start_seconds = time.time() - started
+        self._start_seconds += time.time() - started
 
     async def __call__(self, row: pa.Table) -> AsyncIterator[pa.Table]:
         """One batch: prepared items in, result rows out.
@@ -99,6 +115,10 @@ class Generate:
         raised here, it would reach the driver as text amid Ray's, and cost the actor.
         """
         batch = Batch.from_row(row)
+        if "outage" in batch.stats:
+            none = _result_table(batch.items["keep"].slice(0, 0), [])
+            yield Batch(batch.shard, batch.start, batch.stop, none, batch.stats).to_row()
+            return
         try:
             yield (await self._answer(batch)).to_row()
         except EngineError as error:
@@ -106,20 +126,25 @@ class Generate:
             stats = {**batch.stats, "fatal": str(error)}
             yield Batch(batch.shard, batch.start, batch.stop, none, stats).to_row()
 
+    def _started(self) -> Asker:
+        if self._asker is None:
+            raise RuntimeError("an item asks an engine that was not started")
+        return self._asker
+
     async def _answer(self, batch: Batch) -> Batch:
-        if self._broken is not None:
-            raise EngineError(str(self._broken)) from self._broken
-        places = [(i, task) for i in range(batch.items.num_rows) for task in self._setup.tasks]
         media = batch.items["media"].combine_chunks()
         items = batch.items.drop_columns(["media", "keep"]).to_pylist()
+        places, open_places = _places(items, list(self._setup.tasks))
 
         def ask(place: tuple[int, str]) -> Awaitable[dict[str, Any]]:
             return self._result(items[place[0]], media[place[0]], place[1])
 
         with self._meter.batch():
-            first = await self._warm_up(lambda: ask(places[0]))
+            first = await self._warm_up(open_places[0], ask) if open_places else {}
             started = time.time()
-            results = [*first, *await asyncio.gather(*map(ask, places[len(first) :]))]
+            rest = [place for place in places if place not in first]
+            answered = first | dict(zip(rest, await asyncio.gather(*map(ask, rest)), strict=True))
+        results = [answered[place] for place in places]
         for result in results:
             result["manifest"] = batch.stats["manifest"]
         table = _result_table(batch.items["keep"].take([i for i, _ in places]), results)
@@ -129,16 +154,22 @@ class Generate:
         stats = {**batch.stats, "generate_start": started, "generate_end": time.time(), "engine": engine}
         return Batch(batch.shard, batch.start, batch.stop, table, stats)
 
-    async def _warm_up(self, ask: Callable[[], Awaitable[dict[str, Any]]]) -> list[dict[str, Any]]:
+    async def _warm_up(
+        self, place: _Place, ask: Callable[[_Place], Awaitable[dict[str, Any]]]
+    ) -> dict[_Place, dict[str, Any]]:
         """Answer the engine's first item alone: kernels are compiled then, which belongs to its start."""
         async with self._warming:
+            if self._engine is None and self._broken is None:
+                await asyncio.to_thread(self._start)
+            if self._broken is not None:
+                raise EngineError(str(self._broken)) from self._broken
             if self._is_warm:
-                return []
+                return {}
             started = time.time()
-            result = await ask()
+            result = await ask(place)
             self._is_warm = True
             self._start_seconds += time.time() - started
-            return [result]
+            return {place: result}
 
     async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)
@@ -150,9 +181,12 @@ class Generate:
             "attempts": 0,
             "item_uuid": item["item_uuids"][position] if item["item_uuids"] else None,
             "media_uuids": item["media_uuids"],
+            "media_versions": item["media_versions"],
             "prepare_seconds": item["seconds"],
             "row": item["row"],
         }
+        if ready := item["ready"][position]:
+            return {**result, **ready}
         if item["error_code"]:
             return result | failed(item["error_code"], item["error"], Code(item["error_code"]).retryable)
         started = time.perf_counter()
@@ -166,12 +200,14 @@ class Generate:
     async def _ask(self, question: str, media: pa.Scalar, uuid: str) -> dict[str, Any]:
         if self._log:
             self._log.write(json.dumps({"item_uuid": uuid, "time": time.time()}) + "\n")
+        asker = self._started()
         with self._meter.request():
-            answer, attempts = await self._asker.ask(uuid, question, [unpack_media(one) for one in media])
+            answer, attempts = await asker.ask(uuid, question, [unpack_media(one) for one in media])
         columns: dict[str, Any] = {
             "status": "ok",
             "text": answer.text,
             "source": "engine",
+            "run": self._setup.run,
             "attempts": attempts,
             "finish_reason": answer.finish_reason,
             "prompt_tokens": answer.prompt_tokens,
@@ -183,10 +219,17 @@ class Generate:
             return columns
         if answer.finish_reason == "length":
             return columns | failed(
-                Code.OUTPUT_TRUNCATED.value, _why_cut(answer, self._asker.sampling.get("max_tokens")), False
+                Code.OUTPUT_TRUNCATED.value, _why_cut(answer, asker.sampling.get("max_tokens")), False
             )
         reason = f"the engine ended the answer with {answer.finish_reason!r}"
         return columns | failed(Code.ENGINE_FAILED.value, reason, Code.ENGINE_FAILED.retryable)
+
+
+def _places(items: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> tuple[list[_Place], list[_Place]]:
+    """The results that a batch shall have, as (item, task), and those of them that need the engine."""
+    ready = {(i, task): item["ready"][t] for i, item in enumerate(items) for t, task in enumerate(tasks)}
+    wanted = [place for place, one in ready.items() if not one or one["status"] != UNWANTED]
+    return wanted, [place for place in wanted if not ready[place] and not items[place[0]]["error_code"]]
 
 
 def _why_cut(answer: Answer, max_tokens: int | None) -> str:

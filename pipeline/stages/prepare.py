@@ -1,109 +1,176 @@
-"""Fetch, identify and decode the media of a batch; what cannot be read becomes a coded failure."""
+"""Fetch, identify and decode the media of a batch; what needs no engine, or cannot be read, needs no pixels."""
 
 from __future__ import annotations
 
+import itertools
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.errors import Code, ItemError
-from pipeline.identity import item_uuid
+from pipeline.identity import item_uuid, object_uuid
 from pipeline.media.load import MediaLoader
-from pipeline.models.packing import LoadedMedia
-from pipeline.models.spec import Kind
+from pipeline.results.dedup import Answers, Claim, Verdict
 from pipeline.stages.batch import Batch, pack_media, prepared_schema
-from pipeline.storage import Storage
+from pipeline.stages.item import Item, Reference
+from pipeline.stages.ready import reader_of, ready_answer, unwanted
+from pipeline.storage import Fetched, Storage
 
-_Reference = tuple[Kind, dict[str, Any]]
+CLAIMED_AT_ONCE = 8
+"""Items whose claims are one call, while those behind them are still being fetched."""
 
 
 @dataclass(frozen=True)
 class Prepare:
     """The stage, with all it needs; Ray ships it to the workers.
 
-    `prompts` are the tasks' prompts in their order; `answering` is the recipe without them.
+    `prompts` are the tasks' prompts by name; `answering` is the recipe without them. With `versions_known`
+    it pays to ask `answers` for media by object version before they are fetched.
     """
 
     storage: Storage
     loader: MediaLoader
-    prompts: tuple[str, ...]
+    prompts: dict[str, str]
     answering: dict[str, Any]
     max_bytes: int
     max_per_item: int
+    answers: Answers
+    versions_known: bool = False
 
     def __call__(self, row: pa.Table) -> pa.Table:
-        """One batch: items with references in, items with pixels out."""
+        """One batch: items with references in, items with pixels, an answer or a code out."""
         started = time.time()
         batch = Batch.from_row(row)
-        items = batch.items.drop_columns(["keep"]).to_pylist()
+        rows = batch.items.drop_columns(["keep"]).to_pylist()
+        wanted = {tuple(pair) for pair in batch.stats.get("again", ())}
+        items = [Item.of(row, self._tasks_of(row["row"], wanted)) for row in rows]
+        for item in items:
+            self._check(item)
         with ThreadPoolExecutor(self.storage.config.fetch_threads, "fetch") as pool:
-            fetching = [self._start_fetching(pool, item) for item in items]
-            prepared = [self._item(item, parts) for item, parts in zip(items, fetching, strict=True)]
-        schema = prepared_schema(batch.items.schema.field("keep").type)
-        columns = {
-            field.name: batch.items["keep"].combine_chunks()
-            if field.name == "keep"
-            else pa.array([item[field.name] for item in prepared], field.type)
-            for field in schema
-        }
+            if self.versions_known:
+                self._recognise(pool, batch.shard, items)
+            for item in items:
+                if item.needs_bytes:
+                    item.fetching = [pool.submit(self._fetch, one) for one in item.references]
+            for group in _groups(items, CLAIMED_AT_ONCE):
+                self._identify(batch.shard, group)
+                for item in group:
+                    self._decode(item)
+        keep = batch.items["keep"].combine_chunks()
         stats = {**batch.stats, "prepare_start": started, "prepare_end": time.time()}
-        table = pa.table(columns, schema=schema)
-        return Batch(batch.shard, batch.start, batch.stop, table, stats).to_row()
+        return Batch(batch.shard, batch.start, batch.stop, self._table(items, keep), stats).to_row()
 
-    def _start_fetching(
-        self, pool: ThreadPoolExecutor, item: dict[str, Any]
-    ) -> list[tuple[Kind, Future[bytes]]]:
-        references: list[_Reference] = [("image", one) for one in item["images"] or ()]
-        references += [("video", one) for one in item["videos"] or ()]
-        if item["error"] is not None or len(references) > self.max_per_item:
-            return []
-        return [(kind, pool.submit(self._bytes_of, one)) for kind, one in references]
+    def _tasks_of(self, row: int, wanted: set[tuple[Any, ...]]) -> list[str]:
+        return [task for task in self.prompts if not wanted or (row, task) in wanted]
 
-    def _bytes_of(self, reference: dict[str, Any]) -> bytes:
-        data: bytes | None = reference["data"]
-        if data is None:
-            return self.storage.fetch(reference["uri"], self.max_bytes)
-        if not data:
-            raise ItemError(Code.EMPTY_FILE, "the row's media has no bytes")
-        if len(data) > self.max_bytes:
-            raise ItemError(Code.TOO_LARGE, f"the row's media has more than {self.max_bytes:,} bytes")
-        return data
+    def _check(self, item: Item) -> None:
+        with item.failing():
+            if item.row["error"] is not None:
+                raise ItemError(Code.MANIFEST_ROW, item.row["error"])
+            if len(item.references) > self.max_per_item:
+                raise ItemError(
+                    Code.TOO_MANY_MEDIA,
+                    f"the item has {len(item.references)} media, at most {self.max_per_item} "
+                    "(media.max_per_item)",
+                )
+            if not item.references:
+                raise ItemError(Code.MISSING_MEDIA, "the item has no image and no video")
 
-    def _item(self, item: dict[str, Any], parts: list[tuple[Kind, Future[bytes]]]) -> dict[str, Any]:
-        started = time.perf_counter()
-        prepared: dict[str, Any] = {
-            **{name: item[name] for name in ("row", "id", "question")},
-            **dict.fromkeys(("error_code", "error", "media_uuids", "item_uuids")),
-            "media": [],
-        }
-        try:
-            uuids, media = self._load(item, parts)
-        except ItemError as error:
-            prepared |= {"error_code": error.code.value, "error": error.reason}
-        else:
-            asked = [item["question"] or prompt for prompt in self.prompts]
-            prepared |= {
-                "media_uuids": uuids,
-                "item_uuids": [item_uuid(uuids, question, self.answering) for question in asked],
-                "media": [pack_media(one) for one in media],
-            }
-        return {**prepared, "seconds": time.perf_counter() - started}
-
-    def _load(
-        self, item: dict[str, Any], parts: list[tuple[Kind, Future[bytes]]]
-    ) -> tuple[list[str], list[LoadedMedia]]:
-        if item["error"] is not None:
-            raise ItemError(Code.MANIFEST_ROW, item["error"])
-        count = len(item["images"] or ()) + len(item["videos"] or ())
-        if count > self.max_per_item:
-            raise ItemError(
-                Code.TOO_MANY_MEDIA,
-                f"the item has {count} media, at most {self.max_per_item} (media.max_per_item)",
+    def _recognise(self, pool: ThreadPoolExecutor, shard: str, items: Sequence[Item]) -> None:
+        """Claim the items whose media an earlier run has read and which have not changed since."""
+        remote = [item for item in items if not item.error and all(ref.uri for ref in item.references)]
+        versions = list(pool.map(self._version, (ref for item in remote for ref in item.references)))
+        told = [version for version in versions if version]
+        known = iter(self.answers.known_media(told) if told else [])
+        found = [(version, next(known) if version else None) for version in versions]
+        places = iter(found)
+        for item in remote:
+            item.versions, item.media_uuids = map(
+                list, zip(*itertools.islice(places, len(item.references)), strict=True)
             )
-        if not count:
-            raise ItemError(Code.MISSING_MEDIA, "the item has no image and no video")
-        loaded = [self.loader.load(kind, future.result()) for kind, future in parts]
-        return [uuid for uuid, _ in loaded], [media for _, media in loaded]
+        self._claim(shard, [item for item in remote if all(item.media_uuids)])
+
+    def _version(self, reference: Reference) -> str | None:
+        try:
+            version = self.storage.version(reference.uri)
+        except ItemError:
+            return None  # Told again, and coded, when the object is fetched.
+        return object_uuid(reference.uri, version) if version else None
+
+    def _fetch(self, reference: Reference) -> Fetched:
+        if reference.data is None:
+            fetched = self.storage.fetch(reference.uri, self.max_bytes)
+            version = object_uuid(reference.uri, fetched.version) if fetched.version else None
+            return Fetched(fetched.data, version)
+        if not reference.data:
+            raise ItemError(Code.EMPTY_FILE, "the row's media has no bytes")
+        if len(reference.data) > self.max_bytes:
+            raise ItemError(Code.TOO_LARGE, f"the row's media has more than {self.max_bytes:,} bytes")
+        return Fetched(reference.data, None)
+
+    def _identify(self, shard: str, items: Sequence[Item]) -> None:
+        """Wait for the bytes of these items, and claim those that are not what they were taken for."""
+        changed = []
+        for item in items:
+            if not item.fetching:
+                continue
+            with item.failing():
+                item.fetched = [one.result() for one in item.fetching]
+                item.versions = [one.version for one in item.fetched]
+                uuids = [
+                    self.loader.media_uuid(ref.kind, one.data)
+                    for ref, one in zip(item.references, item.fetched, strict=True)
+                ]
+                if uuids != item.media_uuids or not item.verdicts:
+                    item.media_uuids = uuids
+                    changed.append(item)
+            if item.error:
+                item.forget_identity()
+        self._claim(shard, changed)
+
+    def _claim(self, shard: str, items: Sequence[Item]) -> None:
+        claims = []
+        for item in items:
+            asked = {task: item.row["question"] or prompt for task, prompt in self.prompts.items()}
+            item.item_uuids = {
+                task: item_uuid(item.media_uuids, question, self.answering) for task, question in asked.items()
+            }
+            row = item.row["row"]
+            claims += [Claim(item.item_uuids[task], f"{shard}:{row}:{task}") for task in item.tasks]
+        verdicts = iter(self.answers.claim(claims) if claims else [])
+        for item in items:
+            item.verdicts = {task: next(verdicts) for task in item.tasks}
+            item.ready = {task: self._ready(verdict) for task, verdict in item.verdicts.items()}
+
+    def _ready(self, verdict: Verdict) -> dict[str, Any] | None:
+        return ready_answer(verdict, reader_of(self.storage))
+
+    def _decode(self, item: Item) -> None:
+        started = time.perf_counter()
+        if item.needs_bytes:
+            with item.failing():
+                loaded = [
+                    self.loader.load(ref.kind, one.data)[1]
+                    for ref, one in zip(item.references, item.fetched, strict=True)
+                ]
+                item.media = [pack_media(one) for one in loaded]
+        item.fetched = []
+        item.seconds = time.perf_counter() - started
+
+    def _table(self, items: Sequence[Item], keep: pa.Array) -> pa.Table:
+        schema = prepared_schema(keep.type)
+        rows = [item.prepared(tuple(self.prompts), unwanted()) for item in items]
+        columns = [
+            keep if field.name == "keep" else pa.array([row[field.name] for row in rows], field.type)
+            for field in schema
+        ]
+        return pa.table(columns, schema=schema)
+
+
+def _groups(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def echo(manifest: object, output: object, **parts: dict[str, Any]) -> LoadedCon
 def results(output: str, storage: Storage | None = None) -> pa.Table:
     """All finished rows below an output, in the order of the manifest."""
     storage = storage or Storage()
-    shards = [f.uri for f in storage.find(output) if f.uri.endswith(".parquet") and "/." not in f.uri]
+    shards = [f.uri for f in storage.find(output) if re.search(r"/recipe=\w+/[^/]+\.parquet$", f.uri)]
     tables = [pq.read_table(pa.BufferReader(storage.read(uri))) for uri in shards]
     return pa.concat_tables(tables).sort_by(
         [("manifest", "ascending"), ("row", "ascending"), ("task", "ascending")]

@@ -183,10 +183,8 @@ def _wait_for_batches(job: subprocess.Popen[bytes], output: Path, count: int) ->
 
 def _item_uuids(output: Path) -> set[str]:
     files = [*batch_files(output), *output.glob("recipe=*/*.parquet")]
-    uuids = [
-        uuid for file in files for uuid in pq.read_table(file, columns=["item_uuid"])["item_uuid"].to_pylist()
-    ]
-    return {uuid for uuid in uuids if uuid}
+    rows = [row for file in files for row in pq.read_table(file, columns=["item_uuid", "status"]).to_pylist()]
+    return {row["item_uuid"] for row in rows if row["status"] == "ok"}
 
 
 def _asked(folder: Path) -> list[str]:

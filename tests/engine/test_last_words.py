@@ -20,6 +20,7 @@ OUTPUT = """\
 (Worker pid=5971) ERROR 11-30 19:53:14 [multiproc_executor.py:953] RuntimeError: No weights in `/m`
 (EngineCore pid=9) ERROR 11-30 19:53:15 [core.py:1510] Exception: WorkerProc initialization failed due to an \
 exception in a background process. See stack trace for root cause.
+ValueError: an aftermath
 RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
 """
 

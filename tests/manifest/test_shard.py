@@ -28,15 +28,27 @@ def test_each_file_is_cut_by_itself(opened, two_files):
     assert [shard.rows for shard in found] == [2, 2, 1, 2]
 
 
-def test_names_are_stable_unique_and_sorted(opened, two_files):
+def test_names_are_unique_and_those_of_their_file(opened, two_files):
     names = [shard.name for shard in shards(opened(two_files), 2)]
-    assert names == [
-        "00000-e57dbb6b-0000000000-0000000002",
-        "00000-e57dbb6b-0000000002-0000000004",
-        "00000-e57dbb6b-0000000004-0000000005",
-        "00001-b6937a0c-0000000000-0000000002",
+    assert [name[-21:] for name in names] == [
+        "0000000000-0000000002",
+        "0000000002-0000000004",
+        "0000000004-0000000005",
+        "0000000000-0000000002",
     ]
+    assert [name[: name.rindex("-", 0, -22)] for name in names] == ["a-jsonl"] * 3 + ["b-b-jsonl"]
+    assert len({name[:-22] for name in names}) == 2
+    assert names == sorted(names)
     assert names == [shard.name for shard in shards(opened(f"{two_files}/*.jsonl"), 2)]
+
+
+def test_another_file_changes_no_name_and_a_change_all_of_its_file(opened, two_files):
+    before = [shard.name for shard in shards(opened(two_files), 2)]
+    (two_files / "a0.jsonl").write_text('{"image": "/x"}\n')
+    assert {*before} < {shard.name for shard in shards(opened(two_files), 2)}
+    with (two_files / "a.jsonl").open("a") as file:
+        file.write('{"image": "/x"}\n')
+    assert {*before} & {shard.name for shard in shards(opened(two_files), 2)} == {before[3]}
 
 
 def parquet(path, *groups):

@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.results.dedup import Dedup
 from pipeline.results.ledger import Ledger, Range, remaining
 from pipeline.storage import Storage
 from tests.conftest import S3Server
+
+NOBODY = Dedup([])
 
 
 @pytest.fixture(params=["disk", "s3"])
@@ -26,7 +29,9 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
 def rows(start: int, stop: int, note: str = "") -> pa.Table:
     """Two result rows for each manifest row, out of order."""
     made = [
-        {"row": r, "task": t, "text": f"{t} {r}{note}"} for r in range(start, stop) for t in ("ocr", "caption")
+        {"row": r, "task": t, "status": "ok", "error_code": None, "text": f"{t} {r}{note}"}
+        for r in range(start, stop)
+        for t in ("ocr", "caption")
     ]
     random.Random(start).shuffle(made)
     return pa.Table.from_pylist(made)
@@ -41,21 +46,21 @@ def test_a_shard_is_made_of_its_batches_in_order_and_replaces_them(ledger: Ledge
     for start, stop in ((10, 14), (4, 10), (14, 15)):
         ledger.put_batch("s", (start, stop), rows(start, stop))
     assert ledger.scan().batches == {"s": [(4, 10), (10, 14), (14, 15)]}
-    assert ledger.finish("s", (4, 15)) == 22
+    assert ledger.finish("s", (4, 15), NOBODY).rows == 22
     table = read(ledger, "s")
     assert table["row"].to_pylist() == [r for r in range(4, 15) for _ in range(2)]
     assert table["task"].to_pylist() == ["caption", "ocr"] * 11
     assert table["text"].to_pylist()[:2] == ["caption 4", "ocr 4"]
     after = ledger.scan()
     assert (after.shards, after.batches, after.leftovers) == (frozenset({"s"}), {}, [])
-    assert ledger.finish("s", (4, 15)) == 22
+    assert ledger.finish("s", (4, 15), NOBODY).rows == 22
 
 
 def test_a_gap_is_refused_and_nothing_is_lost(ledger: Ledger) -> None:
     for start, stop in ((0, 4), (6, 8)):
         ledger.put_batch("s", (start, stop), rows(start, stop))
     with pytest.raises(ValueError, match="12 of 16 rows"):
-        ledger.finish("s", (0, 8))
+        ledger.finish("s", (0, 8), NOBODY)
     assert ledger.scan().batches == {"s": [(0, 4), (6, 8)]}
     assert ledger.scan().shards == frozenset()
 
@@ -63,18 +68,57 @@ def test_a_gap_is_refused_and_nothing_is_lost(ledger: Ledger) -> None:
 def test_batches_cut_otherwise_never_double_a_row(ledger: Ledger) -> None:
     for start, stop in ((0, 4), (2, 6), (4, 8)):
         ledger.put_batch("s", (start, stop), rows(start, stop))
-    assert ledger.finish("s", (0, 8)) == 16
+    assert ledger.finish("s", (0, 8), NOBODY).rows == 16
     assert read(ledger, "s")["row"].to_pylist() == [r for r in range(8) for _ in range(2)]
 
 
 def test_a_crash_before_the_removal_leaves_leftovers_not_work(ledger: Ledger) -> None:
     ledger.put_batch("s", (0, 4), rows(0, 4))
-    ledger.finish("s", (0, 4))
+    ledger.finish("s", (0, 4), NOBODY)
     ledger.put_batch("s", (0, 4), rows(0, 4))
     found = ledger.scan()
     assert found.shards == {"s"}
     assert found.batches == {}
     assert found.leftovers == [ledger.batch_uri("s", (0, 4))]
+
+
+def test_a_shard_that_another_driver_finishes_meanwhile_is_finished(ledger: Ledger) -> None:
+    for start, stop in ((0, 4), (4, 6)):
+        ledger.put_batch("s", (start, stop), rows(start, stop))
+    other = ledger
+
+    class Slow(Ledger):
+        def _read_all(self, uris: list[str]) -> list[pa.Table]:
+            other.finish("s", (0, 6), NOBODY)
+            return super()._read_all(uris)
+
+    slow = Slow(ledger.storage, ledger.folder, ledger.tasks)
+    assert slow.finish("s", (0, 6), NOBODY).rows == 12
+    assert ledger.scan().batches == {}
+    assert read(ledger, "s").num_rows == 12
+
+
+def test_rows_done_again_stand_over_failed_ones_of_a_finished_shard(ledger: Ledger) -> None:
+    failed = rows(0, 4).to_pylist()
+    for row in failed:
+        if row["row"] == 2 and row["task"] == "ocr":
+            row |= {"status": "failed", "error_code": "fetch_failed", "text": None}
+    schema = (
+        rows(0, 4).schema.set(2, pa.field("status", pa.string())).set(3, pa.field("error_code", pa.string()))
+    )
+    ledger.put_batch("s", (0, 4), pa.Table.from_pylist(failed, schema))
+    ledger.finish("s", (0, 4), NOBODY)
+    uri = ledger.shard_uri("s")
+    assert ledger.failed_rows(uri, (), ()) == [(2, "ocr")]
+    assert ledger.failed_rows(uri, ("not_media",), ()) == ledger.failed_rows(uri, (), {(2, "ocr")}) == []
+    ledger.put_batch("s", (2, 3), rows(2, 3, " again"), again=True)
+    assert ledger.scan().again == {"s"}
+    assert ledger.done_again("s") == {(2, "ocr"), (2, "caption")}
+    assert ledger.finish("s", (0, 4), NOBODY).rows == 8
+    texts = {(row["row"], row["task"]): row["text"] for row in read(ledger, "s").to_pylist()}
+    assert texts[2, "ocr"] == "ocr 2 again"
+    assert texts[1, "ocr"] == "ocr 1"
+    assert (ledger.scan().again, ledger.failed_rows(uri, (), ())) == (frozenset(), [])
 
 
 def test_other_readers_see_finished_shards_only(tmp_path: Path) -> None:
@@ -84,7 +128,7 @@ def test_other_readers_see_finished_shards_only(tmp_path: Path) -> None:
     ledger = Ledger(Storage(), str(tmp_path / "recipe=r"), ("caption", "ocr"))
     ledger.put_batch("open", (0, 4), rows(0, 4))
     ledger.put_batch("done", (0, 3), rows(0, 3))
-    ledger.finish("done", (0, 3))
+    ledger.finish("done", (0, 3), NOBODY)
     ledger.storage.put(f"{ledger.folder}/_recipe.json", b"{}")
     assert ds.dataset(tmp_path, format="parquet").count_rows() == 6
     found = duckdb.sql(f"select count(*) from read_parquet('{tmp_path}/recipe=*/*.parquet')")

@@ -14,6 +14,7 @@ from pipeline.config import ColumnsConfig, ManifestConfig, MediaConfig
 from pipeline.manifest import open_manifest, shards
 from pipeline.media.load import MediaLoader
 from pipeline.models.registry import load_spec
+from pipeline.results.dedup import Dedup
 from pipeline.results.schema import RESERVED
 from pipeline.stages.prepare import Prepare
 from pipeline.stages.read import Read, Work, work_rows
@@ -57,8 +58,9 @@ def prepare(tmp_path: Path) -> Prepare:
     return Prepare(
         storage=Storage(root=str(tmp_path)),
         loader=MediaLoader.of(MediaConfig(), load_spec("qwen2_5_vl")),
-        prompts=("Describe.", "Read."),
+        prompts={"caption": "Describe.", "ocr": "Read."},
         answering={"model": "m"},
         max_bytes=10_000,
         max_per_item=3,
+        answers=Dedup([]),
     )

@@ -65,7 +65,7 @@ def test_each_item_and_task_makes_one_row(prepare: Prepare, manifest_rows: list[
         ("one", "caption", "ok", None, "1 images"),
         ("one", "ocr", "failed", "output_truncated", "half an ans"),
         ("own-question", "caption", "failed", "prompt_too_long", None),
-        ("own-question", "ocr", "failed", "prompt_too_long", None),
+        ("own-question", "ocr", "waiting", None, None),
         ("two", "caption", "ok", None, "2 images"),
         ("two", "ocr", "failed", "output_truncated", "half an ans"),
         ("missing", "caption", "failed", "fetch_not_found", None),
@@ -98,8 +98,8 @@ def test_the_request_log_has_a_line_for_each_request(
     (file,) = (tmp_path / "log").glob("*.jsonl")
     asked = [json.loads(line)["item_uuid"] for line in file.read_text("utf-8").splitlines()]
     uuids = [row["item_uuid"] for row in batch.items.to_pylist() if row["item_uuid"]]
-    assert sorted(asked) == sorted(uuids)
-    assert len(asked) == 6
+    assert sorted(asked) == sorted(set(uuids))
+    assert (len(asked), len(uuids)) == (5, 6)  # one row asks both tasks the same
 
 
 @pytest.mark.parametrize("reason", ["abort", "error"])

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.config import StorageConfig
 from pipeline.errors import Code, ItemError
-from pipeline.storage import Storage, is_absolute, join, parent, redact
+from pipeline.storage import Storage
 from tests.conftest import S3_SECRET, S3Server
 
 
@@ -18,31 +18,6 @@ def code_of(storage: Storage, uri: str, max_bytes: int = 100) -> Code:
         storage.fetch(uri, max_bytes)
     assert S3_SECRET not in str(raised.value)
     return raised.value.code
-
-
-@pytest.mark.parametrize(
-    ("base", "relative", "joined"),
-    [
-        ("s3://b/a", "c.jpg", "s3://b/a/c.jpg"),
-        ("s3://b/a/", "../c.jpg", "s3://b/c.jpg"),
-        ("s3://b/a", "../../../c.jpg", "s3://b/c.jpg"),
-        ("s3://b", "c d#?.jpg", "s3://b/c d#?.jpg"),
-        ("/data/m", "x/../c.jpg", "/data/m/c.jpg"),
-        ("/data/m", "/other/c.jpg", "/other/c.jpg"),
-        ("s3://b/a", "gs://o/c.jpg", "gs://o/c.jpg"),
-    ],
-)
-def test_join(base: str, relative: str, joined: str) -> None:
-    assert join(base, relative) == joined
-
-
-def test_small_functions_of_uris() -> None:
-    assert parent("s3://b/a/m.parquet") == "s3://b/a"
-    assert parent("/data/m.parquet") == "/data"
-    assert is_absolute("s3://b/x")
-    assert is_absolute("/x")
-    assert not is_absolute("images/x.jpg")
-    assert redact("https://user:pw@host/a.jpg?X-Amz-Signature=abc") == "https://host/a.jpg?…"
 
 
 @pytest.fixture
@@ -58,8 +33,8 @@ def pictures(tmp_path: Path) -> Path:
 
 def test_local_fetch(pictures: Path) -> None:
     storage = Storage(root=str(pictures))
-    assert storage.fetch(f"{pictures}/a.jpg", 10) == b"0123456789"
-    assert storage.fetch(f"file://{pictures}/a.jpg", 10) == b"0123456789"
+    assert storage.fetch(f"{pictures}/a.jpg", 10).data == b"0123456789"
+    assert storage.fetch(f"file://{pictures}/a.jpg", 10).data == b"0123456789"
     assert code_of(storage, f"{pictures}/a.jpg", 9) == Code.TOO_LARGE
     assert code_of(storage, f"{pictures}/empty.jpg") == Code.EMPTY_FILE
     assert code_of(storage, f"{pictures}/none.jpg") == Code.FETCH_NOT_FOUND
@@ -74,7 +49,7 @@ def test_a_manifest_reads_neither_outside_of_its_folder_nor_by_other_schemes(pic
         assert code_of(storage, uri) == Code.SCHEME_NOT_ALLOWED
     assert code_of(Storage(root=None), f"{pictures}/a.jpg") == Code.PATH_NOT_ALLOWED
     wider = Storage(StorageConfig(allowed_roots=[str(pictures.parent)]), root=str(pictures))
-    assert wider.fetch(f"{pictures}/../secret.txt", 10) == b"secret"
+    assert wider.fetch(f"{pictures}/../secret.txt", 10).data == b"secret"
 
 
 def test_a_folder_whose_name_begins_like_the_root_is_outside(pictures: Path) -> None:
@@ -84,22 +59,11 @@ def test_a_folder_whose_name_begins_like_the_root_is_outside(pictures: Path) -> 
     assert code_of(Storage(root=str(pictures)), f"{neighbour}/b.jpg") == Code.PATH_NOT_ALLOWED
 
 
-def test_local_put_is_whole_or_not_at_all(tmp_path: Path) -> None:
-    storage = Storage()
-    target = tmp_path / "new" / "folder" / "f.bin"
-    storage.put(str(target), b"one")
-    storage.put(str(target), b"two")
-    assert target.read_bytes() == b"two"
-    assert os.listdir(target.parent) == ["f.bin"]
-    storage.remove([str(target), str(target)])
-    assert not target.exists()
-
-
 def test_s3_like_a_disk(s3_server: S3Server) -> None:
     storage, bucket = s3_server.storage, s3_server.make_bucket()
     storage.put(f"{bucket}/in/a b#.jpg", b"0123456789")
     storage.put(f"{bucket}/in/deep/empty.jpg", b"")
-    assert storage.fetch(f"{bucket}/in/a b#.jpg", 10) == b"0123456789"
+    assert storage.fetch(f"{bucket}/in/a b#.jpg", 10).data == b"0123456789"
     assert code_of(storage, f"{bucket}/in/a b#.jpg", 9) == Code.TOO_LARGE
     assert code_of(storage, f"{bucket}/in/deep/empty.jpg") == Code.EMPTY_FILE
     assert code_of(storage, f"{bucket}/in/none.jpg") == Code.FETCH_NOT_FOUND
@@ -125,3 +89,26 @@ def test_wrong_keys_are_denied_and_unreachable_servers_are_retryable(s3_server: 
         Storage(closed).fetch("s3://bucket/x.jpg", 10)
     assert raised.value.code is Code.FETCH_FAILED
     assert raised.value.code.retryable
+
+
+def test_the_version_of_a_local_file_is_its_size_and_time(pictures: Path) -> None:
+    storage, path = Storage(root=str(pictures)), pictures / "a.jpg"
+    os.utime(path, ns=(0, 1_700_000_000_123_456_789))
+    assert storage.version(str(path)) == "10:1700000000123456789"
+    assert storage.fetch(str(path), 10).version == "10:1700000000123456789"
+    path.write_bytes(b"9876543210")
+    assert storage.version(str(path)) != "10:1700000000123456789"
+    with pytest.raises(ItemError) as raised:
+        storage.version(f"{pictures}/none.jpg")
+    assert raised.value.code is Code.FETCH_NOT_FOUND
+
+
+def test_the_version_of_an_object_is_its_size_and_etag(s3_server: S3Server) -> None:
+    storage, bucket = s3_server.storage, s3_server.make_bucket()
+    storage.put(f"{bucket}/a.jpg", b"0123456789")
+    # The ETag of an object put in one piece is the MD5 of its bytes.
+    assert storage.version(f"{bucket}/a.jpg") == "10:781e5e245d69b566979b86e28d23f2c7"
+    assert storage.fetch(f"{bucket}/a.jpg", 10).version == "10:781e5e245d69b566979b86e28d23f2c7"
+    with pytest.raises(ItemError) as raised:
+        storage.version(f"{bucket}/none.jpg")
+    assert raised.value.code is Code.FETCH_NOT_FOUND

@@ -1,0 +1,258 @@
+"""Whatever is killed at whatever moment: at most two more runs of the same command give the same rows.
+
+`make test` kills each kind of process once, `make crash-matrix` ten times on disk and ten times on S3.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from PIL import Image
+from ray.cluster_utils import Cluster
+
+from pipeline.storage import Storage
+from tests.conftest import REPOSITORY, S3Server
+from tests.e2e.configurations import results
+
+DISTINCT, COPIES, MISSING = 120, 30, 5
+ROWS = DISTINCT + COPIES + MISSING
+SAME_COLUMNS = ["id", "task", "status", "text", "error_code", "row", "manifest"]
+TITLES = {
+    "engine actor": "MapBatches(Generate)",
+    "prepare worker": "MapBatches(Prepare)",
+    "write task": "MapBatches(Write)",
+    "answers actor": "AnswersActor",
+}
+VICTIMS = [*TITLES, "engine core", "node", "driver", "everything"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" not in metafunc.fixturenames:
+        return
+    seeds = metafunc.config.getoption("--crash-seeds")
+    cases = [
+        Case(victim, store, "echo", seed)
+        for victim in VICTIMS
+        if victim != "engine core"
+        for store in ("disk", "s3")
+        for seed in range(seeds)
+    ]
+    # One real engine of each kind; and for a short run, each victim on one of the stores only.
+    real = [Case(victim, "disk", "vllm", 0) for victim in VICTIMS]
+    if seeds == 1:
+        cases = [case for number, case in enumerate(cases) if number % 2 == number // 2 % 2]
+        real = [case for case in real if case.victim == "engine core"]
+    metafunc.parametrize("case", [*cases, *real], ids=str)
+
+
+@dataclass(frozen=True)
+class Case:
+    victim: str
+    store: str
+    engine: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.victim}-{self.store}-{self.engine}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a dataset and its output are, and how a run is started there."""
+
+    storage: Storage
+    config: Path
+    output: str
+
+    def start(self, log: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        command = [
+            sys.executable,
+            "jobs/caption_dataset.py",
+            "--config",
+            self.config,
+            f"output.uri={self.output}",
+        ]
+        command.append(f"engine.request_log={log}")
+        return subprocess.Popen(
+            command, cwd=REPOSITORY, env={**os.environ, **environment}, start_new_session=True,
+            stdout=(log.parent / "printed").open("ab"), stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def rows(self) -> pa.Table:
+        return results(self.output, self.storage).select(SAME_COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures of one colour each, some of them twice, some missing, in random order."""
+    folder = tmp_path_factory.mktemp("crash")
+    for number in range(DISTINCT):
+        Image.new("RGB", (64, 64), (number, 2 * number, 255 - number)).save(folder / f"{number}.png")
+    names = [*range(DISTINCT), *range(COPIES), *(f"missing-{i}" for i in range(MISSING))]
+    random.Random(0).shuffle(names)
+    lines = [
+        {"id": f"{row}", "image": f"{name}.png", "question": f"Is it {name}?"} for row, name in enumerate(names)
+    ]
+    (folder / "m.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place_of(
+    dataset: Path, s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Place]:
+    bucket = s3_server.make_bucket()
+    fs, path = s3_server.storage.filesystem(f"{bucket}/data")
+    fs.put(str(dataset), path, recursive=True)
+
+    def made(store: str, engine: str) -> Place:
+        folder = tmp_path_factory.mktemp("run")
+        storage = Storage() if store == "disk" else s3_server.storage
+        written = yaml.safe_load((REPOSITORY / "conf/quickstart.yaml").read_text())
+        written["model"]["path"] = str(REPOSITORY / written["model"]["path"])
+        written["manifest"] = {"uri": str(dataset / "m.jsonl") if store == "disk" else f"{bucket}/data/m.jsonl"}
+        written["engine"] |= {"kind": engine, "batches_in_flight": 4}
+        written["output"] = {"uri": "given", "shard_rows": 64, "batch_rows": 8}
+        if store == "s3":
+            written["storage"] = s3_server.config
+        config = folder / "run.yaml"
+        config.write_text(yaml.safe_dump(written))
+        return Place(storage, config, str(folder / "out") if store == "disk" else f"{bucket}/{folder.name}")
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    place_of: Callable[[str, str], Place], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], pa.Table]:
+    """The rows of a run that nothing happens to, of each engine."""
+    known: dict[str, pa.Table] = {}
+
+    def rows(engine: str) -> pa.Table:
+        if engine not in known:
+            place = place_of("disk", engine)
+            assert place.start(tmp_path_factory.mktemp("log") / "log", {}).wait() == 0
+            known[engine] = place.rows()
+            assert Counter(known[engine]["status"].to_pylist()) == {"ok": DISTINCT + COPIES, "failed": MISSING}
+        return known[engine]
+
+    return rows
+
+
+@pytest.fixture
+def two_nodes(case: Case) -> Iterator[Cluster | None]:
+    if case.victim != "node":
+        yield None
+        return
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    cluster.add_node(num_cpus=2)
+    yield cluster
+    cluster.shutdown()
+
+
+def test_the_rows_are_those_of_an_undisturbed_run(
+    case: Case,
+    two_nodes: Cluster | None,
+    place_of: Callable[[str, str], Place],
+    undisturbed: Callable[[str], pa.Table],
+    tmp_path: Path,
+) -> None:
+    expected = undisturbed(case.engine)
+    place = place_of(case.store, case.engine)
+    chance = random.Random(f"{case}")
+    environment = {"RAY_ADDRESS": two_nodes.address} if two_nodes else {}
+    logs = [tmp_path / f"log-{number}" for number in range(3)]
+    job = place.start(logs[0], environment)
+    durable = _kill(case, job, place, two_nodes, chance)
+    runs = 1
+    while job.wait() != 0:
+        assert runs < 3, (tmp_path / "printed").read_text()[-4000:]
+        durable |= _answered(place)
+        job = place.start(logs[runs], environment)
+        runs += 1
+    if runs == 1 and case.victim in ("driver", "everything"):
+        pytest.fail("the run ended before it could be killed")
+    assert place.rows().equals(expected.select(SAME_COLUMNS)), f"after {runs} runs"
+    hidden = [info.uri for info in place.storage.find(place.output) if "/.batches/" in info.uri]
+    assert [uri for uri in hidden if not uri.endswith(".tmp")] == []
+    asked_later = Counter(uuid for log in logs[1:] for uuid in _asked(log))
+    assert not durable & asked_later.keys()
+    assert all(count == 1 for count in asked_later.values()) or runs > 2
+
+
+def _kill(
+    case: Case, job: subprocess.Popen[bytes], place: Place, cluster: Cluster | None, chance: random.Random
+) -> set[str]:
+    """Kill the victim once so many batches are durable; returns the items whose answers are then."""
+    wanted = chance.randint(1, ROWS // 8 // 2)
+    family = psutil.Process(job.pid)
+    while len(_batches(place)) < wanted:
+        if job.poll() is not None:
+            return set()
+        time.sleep(0.02)
+    time.sleep(chance.uniform(0, 0.3))
+    if case.victim == "node":
+        assert cluster is not None
+        cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
+        return set()
+    if case.victim == "driver":
+        job.kill()
+        return _answered(place)
+    if case.victim == "everything":
+        children = family.children(recursive=True)
+        os.killpg(job.pid, signal.SIGKILL)
+        psutil.wait_procs(children, timeout=30)
+        return _answered(place)
+    title = TITLES.get(case.victim, "EngineCore")
+    while job.poll() is None:
+        for process in family.children(recursive=True):
+            try:
+                if title in " ".join(process.cmdline()):
+                    process.kill()
+                    return set()
+            except psutil.Error:
+                continue
+        time.sleep(0.01)
+    return set()
+
+
+def _batches(place: Place) -> list[str]:
+    return [
+        info.uri
+        for info in place.storage.find(place.output)
+        if "recipe=" in info.uri and info.uri.endswith(".parquet")
+    ]
+
+
+def _answered(place: Place) -> set[str]:
+    found = set()
+    for uri in _batches(place):
+        if "/_index/" in uri or uri.rpartition("/")[2].startswith("."):
+            continue
+        try:
+            table = pq.read_table(pa.BufferReader(place.storage.read(uri)), columns=["item_uuid", "status"])
+        except FileNotFoundError:
+            continue  # its shard was finished meanwhile, by what outlives the driver for a moment
+        found |= {row["item_uuid"] for row in table.to_pylist() if row["status"] == "ok"}
+    return found
+
+
+def _asked(folder: Path) -> list[str]:
+    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text("utf-8").splitlines()]
+    return [json.loads(line)["item_uuid"] for line in lines]
