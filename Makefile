@@ -18,7 +18,7 @@ demo: setup ## caption the sample dataset on the demo model
 test: setup ## every test
 	$(OFFLINE) $(BIN)/pytest
 
-prove-models: setup ## every tiny model of tests/tiny on vLLM's engine, from its spec (some ten minutes)
+prove-models: setup ## every tiny model of tests/tiny on vLLM's engine, from its spec (four minutes)
 	$(OFFLINE) PROVE_MODELS=all $(BIN)/pytest -v tests/models/test_specs_on_engine.py tests/models/test_own_specs_on_engine.py
 
 crash-matrix: setup ## kill each kind of process at ten moments, on disk and on S3 (about an hour)

@@ -102,6 +102,9 @@ class MediaConfig(_Part):
     damaged: Literal["refuse", "recover"] = Field(
         default="refuse", description="recover: damaged files are accepted where enough of them is whole"
     )
+    too_long: Literal["refuse", "shrink"] = Field(
+        default="refuse", description="shrink: media of a prompt that does not fit are halved until it does"
+    )
     decode_seconds: Annotated[float, Field(gt=0)] = Field(
         default=120.0, description="to decode one file; then it is a failed item"
     )
@@ -135,6 +138,12 @@ class EngineConfig(_Part):
     tensor_parallel_size: PositiveInt = 1
     replicas: ReplicasConfig = ReplicasConfig()
     batches_in_flight: PositiveInt = Field(default=24, description="per replica, so that it never waits")
+    pixels_in_flight: PositiveInt = Field(
+        default=2 * 2**30, description="bytes of decoded media that one engine has in hand"
+    )
+    hang_seconds: Annotated[float, Field(gt=0)] = Field(
+        default=600.0, description="without a token of any request; then the engine is replaced"
+    )
     render_workers: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="processes that render requests beside each engine; default: by its cores"
     )

@@ -31,6 +31,7 @@ class Code(StrEnum):
     MODALITY_NOT_SUPPORTED = "modality_not_supported"
     PLACEHOLDER_MISMATCH = "placeholder_mismatch"
     PROMPT_TOO_LONG = "prompt_too_long"
+    MISSING_METADATA = "missing_metadata"
     REQUEST_REJECTED = "request_rejected"
     OUTPUT_TRUNCATED = "output_truncated"
     ENGINE_CRASH = "engine_crash"

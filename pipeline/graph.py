@@ -93,6 +93,9 @@ def _setup(plan: Plan, context: RunContext) -> GenerateSetup:
         max_restarts=config.engine.max_restarts,
         accept_truncated=config.output.accept_truncated,
         request_log=config.engine.request_log,
+        hang_seconds=config.engine.hang_seconds,
+        pixels_in_flight=config.engine.pixels_in_flight,
+        shrink_too_long=config.media.too_long == "shrink",
         run=context.run_id,
         eager=not context.known[0],
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipeline.bottleneck import Effort, bottleneck
 from pipeline.results.ledger import Finished
 
 _STAGES = ("prepare", "generate", "write")
@@ -39,10 +40,10 @@ class Tally:
             self.busy[stage] += stats[f"{stage}_end"] - stats[f"{stage}_start"]
         self.waiting["for an engine"] += max(0.0, stats["generate_start"] - stats["prepare_end"])
         self.waiting["for a writer"] += max(0.0, stats["write_start"] - stats["generate_end"])
-        engine = stats["engine"]
-        known = self.engines.setdefault(engine["name"], {"start_seconds": engine["start_seconds"]})
-        for name in ("idle_seconds", "restarts"):
-            known[name] = max(known.get(name, 0), engine[name])
+        engine = dict(stats["engine"])
+        known = self.engines.setdefault(engine.pop("name"), engine)
+        if engine["up_seconds"] > known["up_seconds"]:  # batches of one engine may come in another order
+            known.update(engine)
         self.first_request = min(self.first_request or stats["generate_start"], stats["generate_start"])
         self.last_answer = max(self.last_answer or 0.0, stats["generate_end"])
 
@@ -56,6 +57,11 @@ class Tally:
     def failed(self) -> int:
         """Rows that have no answer."""
         return sum(self.codes.values())
+
+    @property
+    def steps(self) -> int:
+        """Of all engines; 0 where none computed anything."""
+        return int(sum(engine.get("steps", 0) for engine in self.engines.values()))
 
     @property
     def answering_seconds(self) -> float:
@@ -82,6 +88,8 @@ class RunSummary:
         rows_per_second: from the moment an engine took its first batch to the last answer.
         busy_seconds: added over all workers of a stage; of generate: over batches, which overlap.
         waiting_seconds: added over batches, and of engines without a batch in hand (`engine idle`).
+        replicas: of each engine's actor, its time and its engine's figures (`results.md` explains them).
+        bottleneck: what kept the run from being faster, and the setting to change.
     """
 
     output: str
@@ -98,10 +106,22 @@ class RunSummary:
     output_tokens_per_second: float | None
     busy_seconds: dict[str, float]
     waiting_seconds: dict[str, float]
+    replicas: dict[str, dict[str, float]]
+    bottleneck: str | None
 
     @classmethod
-    def of(cls, tally: Tally, *, output: str, rows: int, done_before: int, started: float) -> RunSummary:
-        """The summary of what was counted."""
+    def of(
+        cls,
+        tally: Tally,
+        *,
+        output: str,
+        rows: int,
+        done_before: int,
+        started: float,
+        most_in_hand: int = 0,
+    ) -> RunSummary:
+        """The summary of what was counted; `most_in_hand` requests may be in hand of one engine."""
+        seconds = time.time() - started
         span = tally.answering_seconds
         engines = tally.engines.values()
         idle = sum(engine["idle_seconds"] for engine in engines)
@@ -112,7 +132,7 @@ class RunSummary:
             ok=tally.rows - tally.failed,
             failed=dict(tally.codes.most_common()),
             cached=tally.sources["cache"] + tally.sources["duplicate"],
-            seconds=round(time.time() - started, 3),
+            seconds=round(seconds, 3),
             engine_start_seconds=round(max((e["start_seconds"] for e in engines), default=0.0), 3),
             engine_restarts=int(sum(engine["restarts"] for engine in engines)),
             rows_per_second=_rounded(tally.rate),
@@ -123,6 +143,8 @@ class RunSummary:
                 **{name: round(value, 3) for name, value in tally.waiting.items()},
                 "engine idle": round(idle, 3),
             },
+            replicas={name: _derived(engine) for name, engine in tally.engines.items()},
+            bottleneck=bottleneck(effort_of(tally, seconds, most_in_hand)) if tally.steps else None,
         )
 
     def lines(self) -> list[str]:
@@ -147,7 +169,51 @@ class RunSummary:
             )
         busy = ", ".join(f"{stage} {seconds:,.1f}" for stage, seconds in self.busy_seconds.items())
         waiting = ", ".join(f"{what} {seconds:,.1f}" for what, seconds in self.waiting_seconds.items())
-        return [*lines, f"  busy       {busy} s (batches added up)", f"  waiting    {waiting} s"]
+        lines += [f"  busy       {busy} s (batches added up)", f"  waiting    {waiting} s"]
+        return [*lines, *([f"  bottleneck {self.bottleneck}"] if self.bottleneck else [])]
+
+
+def effort_of(tally: Tally, seconds: float, most_in_hand: int) -> Effort:
+    """Where the time of a run of so many seconds went, its engines taken together."""
+    engines = tally.engines.values()
+
+    def total(name: str) -> float:
+        return sum(engine.get(name, 0.0) for engine in engines)
+
+    up, steps = total("up_seconds"), max(1, tally.steps)
+    used = [engine["gpu_utilisation"] for engine in engines if "gpu_utilisation" in engine]
+    return Effort(
+        seconds=seconds,
+        start_seconds=max((engine["start_seconds"] for engine in engines), default=0.0),
+        up_seconds=up,
+        idle_seconds=total("idle_seconds"),
+        lost_seconds=total("lost_seconds"),
+        in_hand=total("request_seconds") / up if up else 0.0,
+        running=total("running") / steps,
+        waiting=total("waiting") / steps,
+        preempted=total("preemptions") / max(1, tally.rows),
+        most_in_hand=most_in_hand,
+        prepare_seconds=tally.busy["prepare"],
+        write_seconds=tally.busy["write"],
+        gpu_utilisation=sum(used) / len(used) if used else None,
+    )
+
+
+def _derived(engine: Mapping[str, float]) -> dict[str, float]:
+    """A replica's counts, and the means and shares that are made of them."""
+    found = {name: round(value, 3) for name, value in engine.items() if name not in ("running", "waiting")}
+    for name, part, whole in (
+        ("mean_in_hand", "request_seconds", "up_seconds"),
+        ("mean_running", "running", "steps"),
+        ("mean_waiting", "waiting", "steps"),
+        ("prefix_hit_rate", "prefix_hits", "prefix_queries"),
+        ("media_hit_rate", "media_hits", "media_queries"),
+        ("prompt_tokens_per_second", "prompt_tokens", "up_seconds"),
+        ("output_tokens_per_second", "output_tokens", "up_seconds"),
+    ):
+        if engine.get(whole):
+            found[name] = round(engine.get(part, 0.0) / engine[whole], 3)
+    return found
 
 
 def _rounded(value: float | None) -> float | None:

@@ -74,6 +74,7 @@ def run_plan(make: Callable[[], Plan]) -> RunSummary:
         rows=plan.manifest.rows * per_item,
         done_before=plan.done_rows * per_item,
         started=started,
+        most_in_hand=plan.config.engine.batches_in_flight * plan.config.output.batch_rows * per_item,
     )
     if plan.work or plan.to_finish or plan.stale:
         _put_summary(plan, summary, run_id)

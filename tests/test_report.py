@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.report import RunSummary, Tally
+import pytest
+
+from pipeline.bottleneck import bottleneck
+from pipeline.report import RunSummary, Tally, effort_of
 
 
 def batch(at: float, rows: int, codes: dict[str, int], engine: dict[str, Any]) -> dict[str, Any]:
@@ -16,9 +19,11 @@ def batch(at: float, rows: int, codes: dict[str, int], engine: dict[str, Any]) -
     return {**edges, "rows": rows, "codes": codes, "sources": sources, **tokens, "engine": engine}
 
 
-def engine(name: str, idle: float, restarts: int = 0) -> dict[str, Any]:
+def engine(name: str, idle: float, restarts: int = 0, **figures: float) -> dict[str, Any]:
     start = {"a": 31.5, "b": 30.0}[name]
-    return {"name": name, "start_seconds": start, "idle_seconds": idle, "restarts": restarts}
+    up = 10 * idle  # later batches of an engine have both larger
+    times = {"start_seconds": start, "up_seconds": up, "idle_seconds": idle, "lost_seconds": 0.0}
+    return {"name": name, **times, "restarts": restarts, "request_seconds": 0.0, **figures}
 
 
 def summary() -> RunSummary:
@@ -39,6 +44,30 @@ def test_rows_rates_and_times() -> None:
     assert found.busy_seconds == {"prepare": 3.0, "generate": 9.0, "write": 0.75}
     assert found.waiting_seconds == {"for an engine": 6.0, "for a writer": 1.5, "engine idle": 1.75}
     assert (found.engine_start_seconds, found.engine_restarts) == (31.5, 1)
+
+
+def test_replicas_have_their_last_figures_means_and_shares() -> None:
+    tally = Tally()
+    early = {"steps": 10, "running": 100, "waiting": 0, "preemptions": 0, "gpu_utilisation": 0.5}
+    late = {
+        "steps": 100, "running": 2000, "waiting": 500, "preemptions": 3, "request_seconds": 450.0,
+        "prefix_queries": 1000, "prefix_hits": 250, "media_queries": 0, "media_hits": 0,
+        "prompt_tokens": 3000, "output_tokens": 600, "gpu_utilisation": 0.9,
+    }  # fmt: skip
+    tally.add(batch(1004, 8, {}, engine("a", 1.5, **late)))
+    tally.add(batch(1000, 8, {}, engine("a", 0.5, **early)))
+    tally.add(batch(1001, 4, {}, engine("b", 0.25, **early)))
+    found = RunSummary.of(tally, output="o", rows=20, done_before=0, started=990.0, most_in_hand=64)
+    a = found.replicas["a"]
+    assert (a["mean_running"], a["mean_waiting"], a["mean_in_hand"]) == (20, 5, 30)
+    assert (a["prefix_hit_rate"], a["output_tokens_per_second"]) == (0.25, 40)
+    assert "media_hit_rate" not in a
+    effort = effort_of(tally, 100.0, 64)
+    assert (effort.running, effort.waiting) == (2100 / 110, 500 / 110)
+    assert (effort.up_seconds, effort.start_seconds, effort.preempted) == (17.5, 31.5, 3 / 20)
+    assert effort.gpu_utilisation == pytest.approx(0.7)
+    assert found.bottleneck == bottleneck(effort_of(tally, found.seconds, 64))
+    assert found.lines()[-1].startswith("  bottleneck ")
 
 
 def test_what_people_read() -> None:

@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from pipeline.engine.budget import Budget
 from pipeline.errors import EngineError
 
 _renderer: Any = None
@@ -45,7 +46,7 @@ class RenderPool:
         )
         for _ in range(workers):
             self._pool.submit(_ready)  # start them now, while the engine starts, not at the first request
-        self._budget = _Budget(in_flight_bytes)
+        self._budget = Budget(in_flight_bytes)
 
     async def render(self, prompt: dict[str, Any]) -> Any:
         """The request as vLLM's engine takes it.
@@ -54,14 +55,12 @@ class RenderPool:
             RenderingError: it cannot be rendered.
             EngineError: a render process died.
         """
-        size = _pixel_bytes(prompt)
-        await self._budget.take(size)
-        try:
-            rendered, refusal = await asyncio.get_running_loop().run_in_executor(self._pool, _render, prompt)
-        except BrokenProcessPool as error:
-            raise EngineError("a render process died") from error
-        finally:
-            await self._budget.give(size)
+        loop = asyncio.get_running_loop()
+        async with self._budget.held(_pixel_bytes(prompt)):
+            try:
+                rendered, refusal = await loop.run_in_executor(self._pool, _render, prompt)
+            except BrokenProcessPool as error:
+                raise EngineError("a render process died") from error
         if refusal is not None:
             raise RenderingError(refusal)
         return rendered
@@ -69,24 +68,6 @@ class RenderPool:
     def close(self) -> None:
         """Stop the processes."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-class _Budget:
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._free = size
-        self._changed = asyncio.Condition()
-
-    async def take(self, size: int) -> None:
-        wanted = min(size, self._size)
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._free >= wanted)
-            self._free -= wanted
-
-    async def give(self, size: int) -> None:
-        async with self._changed:
-            self._free += min(size, self._size)
-            self._changed.notify_all()
 
 
 def _pixel_bytes(prompt: dict[str, Any]) -> int:

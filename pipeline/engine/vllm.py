@@ -7,10 +7,14 @@ import re
 from typing import Any
 
 from pipeline.engine.base import Answer, Request
+from pipeline.engine.figures import EngineFigures
+from pipeline.engine.hints import start_hint
+from pipeline.engine.last_words import LastWords
 from pipeline.engine.rendering import RenderingError, RenderPool
 from pipeline.errors import Code, EngineError, ItemError
 
 _TOO_LONG = re.compile(r"longer than the maximum model length|maximum context length", re.IGNORECASE)
+_NO_METADATA = re.compile(r"video metadata is required", re.IGNORECASE)
 _TOO_MANY = re.compile(r"At most \d+ \w+\(s\) may be provided", re.IGNORECASE)
 
 
@@ -20,14 +24,18 @@ class VllmEngine:
     `UsageContext.LLM_CLASS` makes vLLM plan for a batch job (16,384 tokens a step, 1,024 sequences)
     where its default plans for a server (2,048); only final answers leave the engine. `render_workers`
     processes render requests (`engine.rendering`); with 0 the engine does it itself. `lora` has the fields
-    of the LoRARequest that goes with every request.
+    of the LoRARequest that goes with every request. `figures` are added to at each step.
 
     Raises:
         EngineError: with vLLM's own reason, if it cannot start.
     """
 
     def __init__(
-        self, engine_args: dict[str, Any], render_workers: int = 0, lora: dict[str, Any] | None = None
+        self,
+        engine_args: dict[str, Any],
+        render_workers: int = 0,
+        lora: dict[str, Any] | None = None,
+        figures: EngineFigures | None = None,
     ) -> None:
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
@@ -36,18 +44,27 @@ class VllmEngine:
         from vllm.usage.usage_lib import UsageContext
         from vllm.v1.engine.async_llm import AsyncLLM
 
+        from pipeline.engine.vllm_figures import stat_logger
+
         self._lora = LoRARequest(**lora) if lora else None
         arguments = {"disable_log_stats": True, **engine_args}
         if render_workers:
             # Its processor cache lives in one process, and would take another's tensors for cached ones.
             arguments["mm_processor_cache_gb"] = 0
         self._pool = RenderPool(arguments, render_workers) if render_workers else None
+        self._last_words = LastWords()
         try:
-            self._engine = AsyncLLM.from_engine_args(
-                AsyncEngineArgs(**arguments), usage_context=UsageContext.LLM_CLASS
-            )
+            with self._last_words.heard():
+                self._engine = AsyncLLM.from_engine_args(
+                    AsyncEngineArgs(**arguments),
+                    usage_context=UsageContext.LLM_CLASS,
+                    stat_loggers=[stat_logger(figures or EngineFigures())],
+                )
         except Exception as error:
-            raise EngineError(f"vLLM cannot start: {_root_cause(error)}") from error
+            if self._pool:
+                self._pool.close()
+            raise EngineError(_why_not_started(error, self._last_words, arguments)) from error
+        self._last_words.forget()
 
     async def generate(self, request: Request) -> Answer:
         """Answer one request; see `Engine.generate`."""
@@ -60,9 +77,11 @@ class VllmEngine:
             async for output in self._engine.generate(prompt, sampling, request.id, lora_request=self._lora):
                 final = output
         except EngineDeadError as error:
-            raise EngineError("the vLLM engine died") from error
+            reason = self._last_words.reason()
+            raise EngineError(f"the vLLM engine died{f' of {reason}' if reason else ''}") from error
         except EngineGenerateError as error:
-            raise ItemError(Code.REQUEST_REJECTED, f"vLLM: {_root_cause(error)}") from error
+            reason = _root_cause(error)
+            raise ItemError(_code_of(reason), f"vLLM: {reason}") from error
         except RenderingError as error:
             raise ItemError(_code_of(str(error)), f"vLLM: {error}") from error
         except _client_errors() as error:
@@ -102,9 +121,19 @@ def _client_errors() -> tuple[type[Exception], ...]:
     return (getattr(exceptions, "VLLMClientError", exceptions.VLLMValidationError), ValueError)
 
 
+def _why_not_started(error: BaseException, last_words: LastWords, arguments: dict[str, Any]) -> str:
+    told = _root_cause(error)
+    if "See root cause above" in told or "Engine core initialization failed" in told:
+        # vLLM's own words for a failure in another process, whose reason is on its stderr only.
+        told = last_words.reason() or told
+    return f"vLLM cannot start: {told}{start_hint(told, arguments)}"
+
+
 def _code_of(message: str) -> Code:
     if _TOO_LONG.search(message):
         return Code.PROMPT_TOO_LONG
+    if _NO_METADATA.search(message):
+        return Code.MISSING_METADATA
     return Code.TOO_MANY_MEDIA if _TOO_MANY.search(message) else Code.REQUEST_REJECTED
 
 

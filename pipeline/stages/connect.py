@@ -13,6 +13,7 @@ import ray
 from pipeline.engine.arguments import vllm_version
 from pipeline.engine.base import Engine
 from pipeline.engine.echo import EchoEngine
+from pipeline.engine.figures import EngineFigures
 from pipeline.engine.weights import locate
 from pipeline.errors import ConfigError, EngineError
 from pipeline.models.chat import ProcessorTemplate, with_tokens
@@ -58,7 +59,8 @@ class Connect:
         builder = self._builder(model if chat or self.spec.stop_tokens else None)
         stops = stop_token_ids(self.spec, builder.tokenizer) if builder.tokenizer else self.spec.stop_token_ids
         sampling = {**({"stop_token_ids": stops} if stops else {}), **self.sampling}
-        return StartedEngine(lambda: self._start(model), builder, sampling)
+        figures = EngineFigures()
+        return StartedEngine(lambda: self._start(model, figures), builder, sampling, figures)
 
     def _builder(self, model: str | None) -> PromptBuilder:
         try:
@@ -83,12 +85,12 @@ class Connect:
         replicas = max(1, resources.get("GPU", 1) // self.arguments["tensor_parallel_size"])
         return min(MOST_RENDER_WORKERS, int(resources.get("CPU", 0) / replicas / 2))
 
-    def _start(self, model: str) -> Engine:
+    def _start(self, model: str, figures: EngineFigures) -> Engine:
         from pipeline.engine.vllm import VllmEngine
 
         loras = lora_requests(self.spec, model)
         arguments = {**self.arguments, "model": model}
-        return VllmEngine(arguments, self._render_workers(), loras[0] if loras else None)
+        return VllmEngine(arguments, self._render_workers(), loras[0] if loras else None, figures)
 
 
 def prompt_builder(spec: ModelSpec, model: str | None, arguments: dict[str, Any]) -> PromptBuilder:

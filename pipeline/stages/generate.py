@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
 import ray
 
-from pipeline.engine.base import Engine, Request
-from pipeline.engine.supervisor import EngineSupervisor
-from pipeline.errors import Code, EngineError, ItemError, StorageError
-from pipeline.models.packing import pack
+from pipeline.engine.base import Answer, Engine
+from pipeline.engine.budget import Budget
+from pipeline.engine.figures import EngineFigures
+from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
+from pipeline.errors import Code, EngineError, StorageError
 from pipeline.models.prompt import PromptBuilder
 from pipeline.results.schema import failed, result_schema
+from pipeline.stages.asking import Asker, Refused
 from pipeline.stages.batch import Batch, unpack_media
+from pipeline.stages.metrics import replica_metrics
 from pipeline.stages.ready import UNWANTED
+from pipeline.stages.replica import ReplicaMeter
 
 _Place = tuple[int, str]
 
 
 @dataclass(frozen=True)
 class StartedEngine:
-    """What `GenerateSetup.start` brings up: an engine, and what turns items into its requests."""
+    """What `GenerateSetup.connect` brings up: an engine, and what turns items into its requests.
+
+    `figures` are those that the engine adds to.
+    """
 
     engine: Callable[[], Engine]
     builder: PromptBuilder
     sampling: dict[str, Any]
+    figures: EngineFigures = field(default_factory=EngineFigures)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,20 @@ class GenerateSetup:
     request_log: str | None
     run: str = ""
     eager: bool = True
+    hang_seconds: float = HANG_SECONDS
+    pixels_in_flight: int = 2 * 2**30
+    shrink_too_long: bool = False
+
+    def asker(self, engine: EngineSupervisor, connection: StartedEngine) -> Asker:
+        """What asks the engine."""
+        return Asker(
+            engine=engine,
+            builder=connection.builder,
+            sampling=connection.sampling,
+            most_images=self.max_images,
+            budget=Budget(self.pixels_in_flight),
+            shrink=self.shrink_too_long,
+        )
 
 
 class Generate:
@@ -62,11 +83,12 @@ class Generate:
         self._setup = setup
         self._broken: Exception | None = None
         self._engine: EngineSupervisor | None = None
+        self._asker: Asker | None = None
         self._start_seconds = 0.0
-        self._name = _name()
-        self._log = _open_log(setup.request_log, self._name)
-        self._numbers = itertools.count()
-        self._meter = _Meter()
+        name = _name()
+        self._meter = ReplicaMeter(name)
+        self._log = _open_log(setup.request_log, name)
+        self._metrics = replica_metrics(name)
         self._warming = asyncio.Lock()
         self._is_warm = False
         if setup.eager:
@@ -75,9 +97,12 @@ class Generate:
     def _start(self) -> None:
         started = time.time()
         try:
-            connection = self._setup.connect()
-            self._builder, self._sampling = connection.builder, connection.sampling
-            self._engine = EngineSupervisor(connection.engine, self._setup.max_restarts)
+            setup, connection = self._setup, self._setup.connect()
+            self._engine = EngineSupervisor(
+                connection.engine, setup.max_restarts, connection.figures, setup.hang_seconds
+            )
+            self._asker = setup.asker(self._engine, connection)
+            self._meter.watch(connection.figures)
         except (EngineError, OSError, StorageError) as error:
             # Told by the first batch: Ray would start a failing actor again.
             self._broken = error
@@ -101,10 +126,10 @@ class Generate:
             stats = {**batch.stats, "fatal": str(error)}
             yield Batch(batch.shard, batch.start, batch.stop, none, stats).to_row()
 
-    def _started(self) -> EngineSupervisor:
-        if self._engine is None:
+    def _started(self) -> Asker:
+        if self._asker is None:
             raise RuntimeError("an item asks an engine that was not started")
-        return self._engine
+        return self._asker
 
     async def _answer(self, batch: Batch) -> Batch:
         media = batch.items["media"].combine_chunks()
@@ -114,7 +139,7 @@ class Generate:
         def ask(place: tuple[int, str]) -> Awaitable[dict[str, Any]]:
             return self._result(items[place[0]], media[place[0]], place[1])
 
-        with self._meter:
+        with self._meter.batch():
             first = await self._warm_up(open_places[0], ask) if open_places else {}
             started = time.time()
             rest = [place for place in places if place not in first]
@@ -123,17 +148,10 @@ class Generate:
         for result in results:
             result["manifest"] = batch.stats["manifest"]
         table = _result_table(batch.items["keep"].take([i for i, _ in places]), results)
-        stats = {
-            **batch.stats,
-            "generate_start": started,
-            "generate_end": time.time(),
-            "engine": {
-                "name": self._name,
-                "start_seconds": self._start_seconds,
-                "idle_seconds": self._meter.idle_seconds,
-                "restarts": self._engine.restarts if self._engine else 0,
-            },
-        }
+        engine = self._meter.stats(self._engine, self._start_seconds)
+        if self._metrics:
+            self._metrics.show(engine)
+        stats = {**batch.stats, "generate_start": started, "generate_end": time.time(), "engine": engine}
         return Batch(batch.shard, batch.start, batch.stop, table, stats)
 
     async def _warm_up(
@@ -174,18 +192,17 @@ class Generate:
         started = time.perf_counter()
         try:
             result |= await self._ask(question, media, result["item_uuid"])
-        except ItemError as error:
+        except Refused as error:
             result |= failed(error.code.value, error.reason, error.code.retryable)
-            result["attempts"] = max(1, result["attempts"])
+            result["attempts"] = error.attempts
         return result | {"generate_seconds": time.perf_counter() - started}
 
     async def _ask(self, question: str, media: pa.Scalar, uuid: str) -> dict[str, Any]:
-        loaded = [unpack_media(one) for one in media]
-        prompt = pack(self._builder, question, loaded, self._setup.max_images)
-        request = Request(f"{uuid}-{next(self._numbers)}", prompt, self._sampling)
         if self._log:
             self._log.write(json.dumps({"item_uuid": uuid, "time": time.time()}) + "\n")
-        answer, attempts = await self._started().generate(request)
+        asker = self._started()
+        with self._meter.request():
+            answer, attempts = await asker.ask(uuid, question, [unpack_media(one) for one in media])
         columns: dict[str, Any] = {
             "status": "ok",
             "text": answer.text,
@@ -201,8 +218,9 @@ class Generate:
         ):
             return columns
         if answer.finish_reason == "length":
-            reason = "the answer was cut off at sampling.max_tokens; `text` has what there is"
-            return columns | failed(Code.OUTPUT_TRUNCATED.value, reason, False)
+            return columns | failed(
+                Code.OUTPUT_TRUNCATED.value, _why_cut(answer, asker.sampling.get("max_tokens")), False
+            )
         reason = f"the engine ended the answer with {answer.finish_reason!r}"
         return columns | failed(Code.ENGINE_FAILED.value, reason, Code.ENGINE_FAILED.retryable)
 
@@ -214,23 +232,11 @@ def _places(items: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> tuple[l
     return wanted, [place for place in wanted if not ready[place] and not items[place[0]]["error_code"]]
 
 
-class _Meter:
-    """Measures how long no batch was in hand, since the first one came."""
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._idle_since: float | None = None
-        self.idle_seconds = 0.0
-
-    def __enter__(self) -> None:
-        if self._inside == 0 and self._idle_since is not None:
-            self.idle_seconds += time.monotonic() - self._idle_since
-        self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._inside -= 1
-        if self._inside == 0:
-            self._idle_since = time.monotonic()
+def _why_cut(answer: Answer, max_tokens: int | None) -> str:
+    """vLLM clips an answer in silence where prompt and answer together fill its context."""
+    clipped = max_tokens is not None and answer.output_tokens < max_tokens
+    where = "by the engine's context (engine.args.max_model_len)" if clipped else "at sampling.max_tokens"
+    return f"the answer was cut off {where}; `text` has what there is"
 
 
 def _name() -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.config import MediaConfig
 from pipeline.engine.base import Request
+from pipeline.engine.figures import EngineFigures
 from pipeline.engine.vllm import VllmEngine
 from pipeline.media.load import MediaLoader
 from pipeline.models.packing import LoadedMedia, pack
@@ -26,6 +27,7 @@ ARGUMENTS: dict[str, Any] = {
     "enforce_eager": True,
     "kv_cache_memory_bytes": 64 * 2**20,
     "limit_mm_per_prompt": {"image": 1, "video": 1},
+    "block_size": 32,  # tokens that the prefix cache keeps together
 }
 
 Result = TypeVar("Result")
@@ -36,10 +38,14 @@ class Hosted:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self.engine = VllmEngine(ARGUMENTS)
+        self.figures = EngineFigures()
+        self.engine = self.start()
+
+    def start(self) -> VllmEngine:
+        return VllmEngine(ARGUMENTS, figures=self.figures)
 
     def replace(self) -> VllmEngine:
-        self.engine = VllmEngine(ARGUMENTS)
+        self.engine = self.start()
         return self.engine
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
@@ -56,15 +62,20 @@ class Hosted:
         await asyncio.sleep(0.1)
 
 
-@pytest.fixture(scope="package")  # not session: the tests after these have engines of their own
-def hosted() -> Iterator[Hosted]:
+@pytest.fixture(scope="package")
+def few_threads() -> Iterator[None]:
+    """More threads than free cores make a tiny model slower by far."""
     with pytest.MonkeyPatch.context() as patch:
-        # More threads than free cores make a tiny model slower by far.
         patch.setenv("VLLM_CPU_OMP_THREADS_BIND", "nobind")
         patch.setenv("OMP_NUM_THREADS", "1")
-        hosted = Hosted()
-        yield hosted
-        hosted.close()
+        yield
+
+
+@pytest.fixture(scope="package")  # not session: the tests after these have engines of their own
+def hosted(few_threads: None) -> Iterator[Hosted]:
+    hosted = Hosted()
+    yield hosted
+    hosted.close()
 
 
 class Demo:

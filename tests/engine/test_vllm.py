@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,6 +51,40 @@ def test_the_prompt_tokens_are_those_with_the_picture_in(hosted: Hosted, demo: D
     assert tokens(280) - tokens(140) == 10 * 10 - 5 * 5
 
 
+def test_a_second_question_about_a_picture_finds_it_in_the_caches(hosted: Hosted, demo: Demo) -> None:
+    (row,) = demo.rows(1)
+    media = replace(image(demo), uuid="asked twice")
+
+    def asked(question: str) -> tuple[str, int, int, int]:
+        before = replace(hosted.figures)
+        answer = hosted.run(hosted.engine.generate(demo.request(f"ask {question}", [media], question)))
+        after = hosted.figures
+        return (
+            answer.text,
+            after.media_queries - before.media_queries,
+            after.media_hits - before.media_hits,
+            after.prefix_hits - before.prefix_hits,
+        )
+
+    first, second = asked(row["question"]), asked("What colour is it?")
+    assert first[:3] == (row["answer"], 1, 0)
+    # The pixels are rendered once; all of their tokens but those of a broken block are computed once.
+    height, width, _ = media.pixels.shape
+    assert second[1:3] == (1, 1)
+    assert second[3] >= (height // 28) * (width // 28) // 32 * 32 > first[3]
+
+
+def test_figures_count_what_the_engine_did(hosted: Hosted, demo: Demo) -> None:
+    before = replace(hosted.figures)
+    answer = hosted.run(hosted.engine.generate(demo.request("counted", [replace(image(demo), uuid="counted")])))
+    after = hosted.figures
+    assert after.prompt_tokens - before.prompt_tokens == answer.prompt_tokens
+    assert after.output_tokens - before.output_tokens == answer.output_tokens
+    assert after.steps - before.steps >= answer.output_tokens
+    assert after.last_step > before.last_step
+    assert 0 < after.kv_cache_peak <= 1
+
+
 def test_an_answer_cut_off_says_so(hosted: Hosted, demo: Demo) -> None:
     answer = hosted.run(hosted.engine.generate(demo.request("cut", [image(demo)], max_tokens=2)))
     assert (answer.finish_reason, answer.output_tokens) == ("length", 2)
@@ -73,7 +109,7 @@ def test_a_video_without_its_metadata(hosted: Hosted, demo: Demo) -> None:
     ((frames, _),) = request.prompt["multi_modal_data"]["video"]
     request.prompt["multi_modal_data"]["video"] = [frames]
     error = refused(hosted, request)
-    assert error.code == Code.REQUEST_REJECTED
+    assert error.code == Code.MISSING_METADATA
     assert "metadata" in error.reason
 
 
@@ -103,3 +139,19 @@ def test_the_engine_outlives_what_it_refused(hosted: Hosted, demo: Demo) -> None
 def test_a_wrong_argument_is_named(wrong: dict[str, object], named: str) -> None:
     with pytest.raises(EngineError, match=named):
         VllmEngine({**ARGUMENTS, **wrong})
+
+
+@pytest.mark.usefixtures("few_threads")
+def test_missing_weights_are_named_though_another_process_missed_them(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(ARGUMENTS["model"], model, ignore=shutil.ignore_patterns("*.safetensors"))
+    with pytest.raises(
+        EngineError, match=f"cannot start: RuntimeError: Cannot find any model weights.*{model}"
+    ):
+        VllmEngine({**ARGUMENTS, "model": str(model)})
+
+
+@pytest.mark.usefixtures("few_threads")
+def test_too_little_memory_is_answered_by_the_settings_to_lower() -> None:
+    with pytest.raises(EngineError, match=r"memory.*; memory: lower engine\.args\.max_model_len \(now 1024\)"):
+        VllmEngine({**ARGUMENTS, "kv_cache_memory_bytes": 2**50})

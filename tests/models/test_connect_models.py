@@ -30,7 +30,7 @@ def test_the_adapter_is_in_the_models_own_files(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(vllm, "VllmEngine", lambda *given: asked.append(given))
     model = tiny_model("llava")
     connect("phi4_mm", model)().engine()
-    (arguments, _, lora) = asked[0]
+    (arguments, _, lora, _) = asked[0]
     assert arguments["model"] == str(model)
     assert (arguments["enable_lora"], arguments["max_lora_rank"]) == (True, 320)
     assert lora == {"lora_name": "vision", "lora_int_id": 1, "lora_path": f"{model}/vision-lora"}

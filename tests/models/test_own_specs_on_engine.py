@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import pytest
 import torch
 import yaml
 from safetensors.torch import save_file
@@ -18,8 +16,6 @@ from tests.models.test_specs_on_engine import CASES
 from tests.models.tiny_engine import Reply, ask
 from tests.tiny import tiny_model
 from tests.tiny.layout import HIDDEN
-
-every_proof = pytest.mark.skipif(os.environ.get("PROVE_MODELS") != "all", reason="make prove-models runs it")
 
 # As the chat template of Qwen2.5-VL, as far as it is used.
 PARTS = (
@@ -78,7 +74,6 @@ def test_a_spec_of_ones_own_with_a_system_prompt_and_template_options(
     assert reply.special_tokens["<|image_pad|>"] == 35
 
 
-@every_proof
 def test_a_logits_processor_with_arguments_for_each_request(
     tmp_path: Path, vllm_process: ProcessPoolExecutor
 ) -> None:
@@ -103,7 +98,6 @@ def test_a_logits_processor_with_arguments_for_each_request(
     assert repeated(held) == 0
 
 
-@every_proof
 def test_the_adapter_of_the_spec_goes_with_every_request(
     tmp_path: Path, vllm_process: ProcessPoolExecutor
 ) -> None:

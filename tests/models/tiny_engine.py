@@ -68,6 +68,7 @@ def ask(spec_name: str, model: Path, question: str, cases: list[Files]) -> Sessi
     from vllm import LLM, SamplingParams
     from vllm.lora.request import LoRARequest
 
+    gc.freeze()  # vLLM collects garbage nine times an engine, each time over the million objects of its imports
     config, spec = _run_config(spec_name, model), load_spec(spec_name)
     arguments = engine_arguments(config, spec, frozenset(spec.media))
     connection = Connect("vllm", spec, Storage(), str(model), str(model), arguments, {}, {})()
