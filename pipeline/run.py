@@ -32,7 +32,7 @@ LEFTOVER_SECONDS = 24 * 3600
 """Temporary files older than this are of a run that was killed: no file takes so long to write."""
 
 MOST_PASSES = FAILURES_IN_A_RUN + 3
-"""One for the work, then those in which rows that waited in vain ask themselves, and one to see that none is left."""
+"""The work itself, those in which rows that waited in vain ask themselves, and one to spare."""
 
 
 def run(loaded: LoadedConfig) -> RunSummary:
