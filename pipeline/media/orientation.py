@@ -13,8 +13,7 @@ from av.sidedata.sidedata import Type
 from av.video.reformatter import Interpolation
 
 # Plain conversion by swscale, in the frame's own matrix and range (BT.601 where it names none, as FFmpeg's
-# tools do). HDR is not mapped to SDR: its curve is taken for an SDR one, so it looks flat. Interlaced frames
-# keep both fields.
+# tools do). HDR is `hdr.py`'s.
 _SCALING = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT
 # 8 bits at their own size: a tenth of the time, and the same pixels as decord2's. Elsewhere swscale's quicker
 # ways are 2 of 255 too dark.
