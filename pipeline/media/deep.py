@@ -18,7 +18,7 @@ from pipeline.media.exif import turned
 # Tags of TIFF 6.0. Photometric 2 is RGB, planar 2 one plane a channel, an extra sample of 2 plain transparency,
 # sample format 3 floats.
 _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION = 256, 257, 258, 262, 274
-_PLANAR, _EXTRA, _FORMAT, _OFFSETS, _COUNTS = 284, 338, 339, 273, 279
+_PLANAR, _EXTRA, _FORMAT, _OFFSETS, _COUNTS, _TILES = 284, 338, 339, 273, 279, 322
 _FLOAT = 3
 # Where a PNG has its bit depth and colour type (2 RGB, 4 grey and alpha, 6 RGBA).
 _PNG_DEPTH, _PNG_COLOUR = 24, 25
@@ -47,8 +47,9 @@ class DeepFile:
         if image.format == "PNG" and not getattr(image, "is_animated", False):
             deep = len(data) > _PNG_COLOUR and data[_PNG_DEPTH] == 16 and data[_PNG_COLOUR] in {2, 4, 6}
             return cls("png", image.size) if deep else None
-        if image.format == "TIFF" and image.tell() == 0:
-            tags: Any = image.tag_v2  # type: ignore[attr-defined]
+        tags: Any = getattr(image, "tag_v2", {})
+        # FFmpeg makes black pictures of tiles.
+        if image.format == "TIFF" and image.tell() == 0 and _TILES not in tags:
             bits = tags.get(_BITS, ())
             plain_alpha = len(bits) == 3 or (len(bits) == 4 and tags.get(_EXTRA) == (2,))
             if set(bits) == {16} and plain_alpha and tags.get(_PHOTOMETRIC) == 2:
@@ -61,7 +62,7 @@ class DeepFile:
 
         A TIFF is upright, as Pillow's are; a PNG is as it is stored.
         Call it once Pillow has loaded the file: FFmpeg alone takes what damage has left for the whole.
-        None for the rare files that FFmpeg does not read (TIFF tiles, some compressions): Pillow's reading is
+        None for the rare files that FFmpeg does not read (some compressions): Pillow's reading is
         at most one step of 256 off. Not so of planes, for which this raises ItemError DECODE_CORRUPT.
         """
         try:

@@ -17,6 +17,7 @@ def progressive(frame: Any) -> Any:
     if not frame.interlaced_frame or not frame.format.name.startswith(("yuv", "yuvj")):
         return frame
     graph = av.filter.Graph()
+    graph.threads = 1
     source = graph.add_buffer(
         width=frame.width,
         height=frame.height,

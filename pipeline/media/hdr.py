@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from av.video.reformatter import ColorTrc, Interpolation
+from av.video.reformatter import ColorTrc, Interpolation, VideoReformatter
 
 # What white paper is mastered at, in candela/m² (ITU-R BT.2408): it becomes 1.0, before highlights are pressed
 # together. The brightest light that is told apart is the usual mastering peak.
@@ -32,14 +32,14 @@ def is_hdr(frame: Any) -> bool:
     return frame.color_trc in {ColorTrc.SMPTE2084, ColorTrc.ARIB_STD_B67}
 
 
-def tone_mapped(frame: Any, width: int, height: int) -> npt.NDArray[np.uint8]:
+def tone_mapped(scaler: VideoReformatter, frame: Any, width: int, height: int) -> npt.NDArray[np.uint8]:
     """Return an HDR frame as uint8 (height, width, 3) sRGB, scaled, not turned.
 
     White paper (203 nits) becomes a bright grey, 212, since 1,000 nits are white. All of R, G and B are
     scaled by what the brightest of them needs, so hues stay. Transparency is not looked at.
     """
-    deep = frame.reformat(width=width, height=height, format="rgb48le", interpolation=_SCALING)
-    plane = deep.planes[0]
+    deep = scaler.reformat(frame, width, height, "rgb48le", interpolation=_SCALING, threads=1)
+    plane: Any = deep.planes[0]
     rows = np.frombuffer(plane, np.uint8)[: height * plane.line_size].reshape(height, plane.line_size)
     coded = np.ascontiguousarray(rows[:, : width * 6]).view("<u2").reshape(height, width, 3)
     out = np.empty((height, width, 3), np.uint8)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from av.error import EOFError as EndOfFile
 from av.error import FFmpegError
 from av.stream import Discard, Disposition
+from av.video.reformatter import VideoReformatter
 
 from pipeline.errors import Code, ItemError
 from pipeline.media.choosing import chosen_frames
@@ -132,6 +133,7 @@ class _Pictures:
         self._budget, self._max_pixels, self._aspect, self._count = budget, max_pixels, aspect, count
         self._array: npt.NDArray[np.uint8] | None = None
         self._next = 0
+        self._scaler = VideoReformatter()
 
     def add(self, frame: Any) -> int:
         """Add a decoded frame, upright, and return its row."""
@@ -142,7 +144,7 @@ class _Pictures:
         height, width = self._array.shape[1:3]
         stored = (height, width) if turned.swap else (width, height)
         rgb = tone_mapped if is_hdr(frame) else to_rgb
-        self._array[self._next] = turned.applied(rgb(progressive(frame), *stored))
+        self._array[self._next] = turned.applied(rgb(self._scaler, progressive(frame), *stored))
         self._next += 1
         return self._next - 1
 

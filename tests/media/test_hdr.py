@@ -3,7 +3,7 @@
 import av
 import numpy as np
 import pytest
-from av.video.reformatter import ColorPrimaries, ColorTrc
+from av.video.reformatter import ColorPrimaries, ColorTrc, VideoReformatter
 
 from pipeline.media.hdr import tone_mapped
 from tests.media.clips import clip, decode
@@ -17,7 +17,7 @@ def frame(rgb: tuple[int, int, int], curve: ColorTrc) -> av.VideoFrame:
 
 
 def shown(rgb: tuple[int, int, int], curve: ColorTrc) -> list[int]:
-    pixels = tone_mapped(frame(rgb, curve), 32, 24)
+    pixels = tone_mapped(VideoReformatter(), frame(rgb, curve), 32, 24)
     assert pixels.shape == (24, 32, 3)
     assert (pixels == pixels[0, 0]).all()
     return [int(value) for value in pixels[0, 0]]
