@@ -67,6 +67,8 @@ class PyAVDecoder:
             return self._decode(sampling, budget)
         except MemoryError:
             raise
+        except BlockingIOError as error:  # a thread that cannot be started, for want of memory
+            raise MemoryError from error
         except EndOfFile as error:  # a header, and nothing after it
             raise self._no_frames() from error
         except FFmpegError as error:
