@@ -1,9 +1,9 @@
-"""Damages every file of the corpus in seeded ways: whatever comes, the worker lives and each input has its code.
+"""Damages every file of the corpus in seeded ways: the worker lives, and each input has its pixels or its code.
 
     python -m benchmarks.fuzz_media [--each 200] [--seed 0] [--match "*.mp4"]
 
-Each file is cut, has bits flipped, bytes overwritten and pieces of other files spliced in, in turn. What must hold:
-decoding ends with pixels or an ItemError within its time and memory, and the child that decodes is as good
+Each file is cut, has bits flipped, bytes overwritten and pieces of other files spliced in, in turn. What must
+hold: decoding ends with pixels or an ItemError within its time and memory, and the child that decodes is as good
 afterwards as before. Prints how often each code came, the slowest input, and the most memory that the child had.
 """
 
@@ -89,7 +89,12 @@ def fuzz(each: int, seed: int, match: str = "*") -> Outcome:
 
 def damaged(data: bytes, others: list[bytes], count: int, rnd: np.random.Generator) -> Iterator[bytes]:
     """Yield `count` damaged copies of a file, the ways in turn."""
-    ways: list[Callable[[bytes, list[bytes], np.random.Generator], bytes]] = [cut, flipped, spliced, overwritten]
+    ways: list[Callable[[bytes, list[bytes], np.random.Generator], bytes]] = [
+        cut,
+        flipped,
+        spliced,
+        overwritten,
+    ]
     first = int(rnd.integers(0, len(ways)))
     for number in range(first, first + count):
         yield ways[number % len(ways)](data, others, rnd)
