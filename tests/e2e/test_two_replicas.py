@@ -36,7 +36,8 @@ def kill_a_core(output: Path) -> None:
     while time.monotonic() < deadline and not batch_files(output):
         time.sleep(0.05)
     tree = psutil.Process().children(recursive=True)
-    cores = [one for one in tree if "EngineCore" in " ".join(one.cmdline())]
+    living = [one for one in tree if one.status() != psutil.STATUS_ZOMBIE]
+    cores = [one for one in living if "EngineCore" in " ".join(one.cmdline())]
     cores[0].kill()
 
 
