@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ import numpy as np
 from PIL import Image
 
 from pipeline.config import MediaConfig
-from pipeline.media import isolated
+from pipeline.media import child, isolated
 from pipeline.media.load import MediaLoader
 from pipeline.models.registry import load_spec
 
@@ -70,7 +71,7 @@ class Worker:
 
     @classmethod
     def started(cls, way: str, folder: str, model: str) -> Worker:
-        tuned = isolated._CHILD_ENVIRONMENT if way == "tuned" else {}
+        tuned = child.ENVIRONMENT if way == "tuned" else {}
         command = [sys.executable, "-m", "benchmarks.media_isolation", "--worker", way, folder]
         process = subprocess.Popen(
             [*command, "--model", model],
@@ -114,11 +115,12 @@ def work(way: str, folder: Path, model: str) -> None:
     loader = MediaLoader.of(MediaConfig(), load_spec(model))
     loader = loader if way == "isolated" else replace(loader, limits=None)
     files = [path.read_bytes() for path in sorted(folder.iterdir())]
+    pool = ThreadPoolExecutor(isolated.AT_ONCE if way == "isolated" else 1)
     for line in sys.stdin:
         start, stop = map(int, line.split())
         started, busy = time.perf_counter(), cpu_seconds()
-        for number in range(start, stop):
-            loader.load("image", files[number % len(files)])
+        for _ in pool.map(lambda number: loader.load("image", files[number % len(files)]), range(start, stop)):
+            pass
         print(time.perf_counter() - started, cpu_seconds() - busy, flush=True)
 
 

@@ -74,7 +74,14 @@ class VideoConfig(_Part):
     fps: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="so many frames a second, at most `max_frames`"
     )
+    keyframes: bool = Field(
+        default=False, description="instead: the frames that are coded whole, at most `max_frames`"
+    )
     max_frames: PositiveInt = 64
+    start: Annotated[float, Field(ge=0)] = Field(default=0.0, description="seconds; where the clip begins")
+    end: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="seconds; where the clip ends; default: with the file"
+    )
     max_pixels: PositiveInt | None = Field(default=None, description="of one frame; default: the model's")
     backend: Literal["auto", "pyav", "decord"] = Field(
         default="auto", description="what decodes; auto: pyav, which is right for more files and as fast"
@@ -82,8 +89,14 @@ class VideoConfig(_Part):
 
     @model_validator(mode="after")
     def _one_way(self) -> VideoConfig:
-        if self.num_frames is not None and self.fps is not None:
-            raise ValueError("set either num_frames or fps, not both")
+        if (self.num_frames is not None) + (self.fps is not None) + self.keyframes > 1:
+            raise ValueError("set one of num_frames, fps and keyframes, not several")
+        if self.end is not None and self.end <= self.start:
+            raise ValueError(f"end ({self.end:g}) is not after start ({self.start:g})")
+        if self.backend == "decord" and (self.keyframes or self.start or self.end):
+            raise ValueError(
+                "decord takes whole videos by num_frames or fps: for clips and keyframes set backend=pyav"
+            )
         return self
 
 

@@ -27,6 +27,8 @@ class Code(StrEnum):
     DECODE_CORRUPT = "decode_corrupt"
     DECODE_CRASH = "decode_crash"
     DECODE_TIMEOUT = "decode_timeout"
+    DECODER_MISSING = "decoder_missing"
+    CLIP_OUTSIDE = "clip_outside"
     TOO_MANY_MEDIA = "too_many_media"
     MODALITY_NOT_SUPPORTED = "modality_not_supported"
     PLACEHOLDER_MISMATCH = "placeholder_mismatch"

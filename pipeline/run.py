@@ -19,7 +19,7 @@ from pipeline.graph import RunContext, build_graph
 from pipeline.plan import Plan, make_plan
 from pipeline.progress import Progress
 from pipeline.report import RunSummary, Tally
-from pipeline.results.dedup import Answers
+from pipeline.results.dedup import FAILURES_IN_A_RUN, Answers
 from pipeline.results.ledger import Finished, Ledger, Range
 from pipeline.results.lineage import write_records
 from pipeline.results.lock import Lock
@@ -30,6 +30,9 @@ from pipeline.storage import join
 
 LEFTOVER_SECONDS = 24 * 3600
 """Temporary files older than this are of a run that was killed: no file takes so long to write."""
+
+MOST_PASSES = FAILURES_IN_A_RUN + 3
+"""The work itself, those in which rows that waited in vain ask themselves, and one to spare."""
 
 
 def run(loaded: LoadedConfig) -> RunSummary:
@@ -58,6 +61,7 @@ def run_plan(make: Callable[[], Plan]) -> RunSummary:
         print(f"warning: {warning}", flush=True)
     tally = Tally()
     per_item = len(plan.recipe.tasks)
+    plan.storage.sweep(plan.config.output.uri, LEFTOVER_SECONDS)
     if plan.work or plan.to_finish or plan.stale or plan.leftovers:
         with Lock(plan.storage, plan.ledger.folder) as lock:
             if plan.ledger.scan() != plan.durable:
@@ -80,7 +84,6 @@ def run_plan(make: Callable[[], Plan]) -> RunSummary:
 def _work(plan: Plan, tally: Tally, lock: Lock) -> None:
     per_item = len(plan.recipe.tasks)
     plan.storage.remove(plan.leftovers)
-    plan.storage.sweep(plan.config.output.uri, LEFTOVER_SECONDS)
     if not (plan.work or plan.to_finish or plan.stale):
         return
     move(plan.storage, plan.stale)
@@ -118,10 +121,13 @@ class _Inference:
             self._end(name)
         self._collect(wait=True)
         work = self._plan.work
-        while work or self._waiting:
+        for _ in range(MOST_PASSES):
+            if not work and not self._waiting:
+                return
             again = self._taken_over()
             self._pass([*work, *again])
             work = []
+        raise RuntimeError(f"{len(self._waiting)} shards wait for answers in vain; run the same command again")
 
     def _taken_over(self) -> list[Work]:
         """Rows that wait for an answer which nobody will bring, as work of their own."""

@@ -49,7 +49,7 @@ def test_a_wrong_configuration_ends_with_2_and_a_line_for_each_problem(
         assert all(line.startswith("error: ") for line in errors)
 
 
-def test_a_store_that_is_out_ends_with_4_and_one_line(
+def test_a_store_that_is_out_ends_with_5_and_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def out(loaded: object) -> None:
@@ -57,7 +57,7 @@ def test_a_store_that_is_out_ends_with_4_and_one_line(
 
     monkeypatch.setattr("pipeline.run.run", out)
     monkeypatch.chdir(REPOSITORY)
-    assert main(["run", "--config", "conf/quickstart.yaml"]) == 4
+    assert main(["run", "--config", "conf/quickstart.yaml"]) == 5
     assert capsys.readouterr().err == "error: cannot write s3://b/k: HTTP 503\n"
 
 

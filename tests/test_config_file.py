@@ -83,7 +83,7 @@ def test_every_fault_is_told_at_once_with_field_value_and_cure(tmp_path: Path) -
     assert "output.batch_rows: Input should be greater than 0 (found 0)" in text
     assert "output.shard_row: no such field; did you mean shard_rows?" in text
     assert "engine.replicas: min (3) is more than max (2)" in text
-    assert "media.video: set either num_frames or fps, not both" in text
+    assert "media.video: set one of num_frames, fps and keyframes, not several" in text
 
 
 @pytest.mark.parametrize(

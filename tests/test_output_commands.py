@@ -80,7 +80,7 @@ def test_status_for_programs(folder: RecipeFolder, capsys: Printed) -> None:
 
 
 def test_status_tells_a_run_that_is_going_from_one_that_died(folder: RecipeFolder, capsys: Printed) -> None:
-    with Lock(folder.storage, folder.ledger.folder, interval=0.2):
+    with Lock(folder.storage, folder.ledger.folder, interval=1.0):
         assert re.fullmatch(
             rf"run        going: run \S+ \(host \S+, process {os.getpid()}\) since \S+Z",
             lines(capsys, "status", folder.output)[1],
@@ -151,7 +151,7 @@ def test_compact_prints_the_folder_to_read(folder: RecipeFolder, capsys: Printed
     again = lines(capsys, "compact", folder.output, "--target-mb", "1")
     assert again == ["20 rows of 3 shards in 1 files, as before", told[1]]
     assert LockFile(folder.storage, folder.ledger.folder).read() is None
-    with Lock(folder.storage, folder.ledger.folder, interval=0.2):
+    with Lock(folder.storage, folder.ledger.folder, interval=1.0):
         assert "is in use by run" in lines(capsys, "compact", folder.output, code=2)[0]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import Code, ItemError
+from pipeline.media.timeline import Timeline
 
 MAX_CLIP_BYTES = 2**31
 """What the frames of one item may take in memory, whatever was asked for."""
@@ -23,6 +24,13 @@ class Clip:
     total: int
     indices: list[int]
     backend: str
+
+    @classmethod
+    def on(cls, timeline: Timeline, frames: npt.NDArray[np.uint8], shown: list[int], backend: str) -> Clip:
+        """The clip of these frames; `shown` are theirs among all that the timeline shows."""
+        rate, places = timeline.clock()
+        total = len(places) if timeline.even else places[-1] + max(1, round(rate / timeline.fps))
+        return cls(frames, rate, total, [places[index] for index in shown], backend)
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The child process that decodes: `python -m pipeline.media.decoding_child SOCKET MEMORY`, from `isolated.py`.
+"""The child process that decodes: `python -m pipeline.media.decoding_child SOCKET SLOT…`, from `child.py`.
 
 It ends with its worker however that dies: a thread waits for the worker's end of the socket to close, and a
 decoder that never lets that thread run (it holds Python's lock) is ended by the kernel at its time limit.
@@ -14,20 +14,20 @@ import signal
 import socket
 import sys
 import threading
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import Code, ItemError
-from pipeline.media.wire import REQUEST, send_reply
+from pipeline.media.wire import REQUEST, read_request, send_reply
 
 # The worker ends a child that is late; the kernel only does where there is no worker any more.
 _GRACE_SECONDS = 1.0
 
 
-def main(descriptor: int, memory: int) -> None:
-    """Answer requests until the worker hangs up."""
+def main(descriptor: int, slots: list[int]) -> None:
+    """Answer requests in turn until the worker hangs up; all are descriptors."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the worker
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     connection = socket.socket(fileno=descriptor)
@@ -35,18 +35,16 @@ def main(descriptor: int, memory: int) -> None:
     connection.sendall(b"\n")
     with connection.makefile("rb") as requests:
         while header := requests.read(REQUEST.size):
-            values, pixels = _answer(requests, *REQUEST.unpack(header))
-            send_reply(connection, memory, values, pixels)
+            slot, job_bytes, data_bytes = REQUEST.unpack(header)
+            values, pixels = _answer(requests.read(job_bytes), slots[slot], data_bytes)
+            send_reply(connection, slots[slot], values, pixels)
             del pixels
 
 
-def _answer(
-    requests: IO[bytes], job_bytes: int, data_bytes: int
-) -> tuple[dict[str, Any], npt.NDArray[np.uint8] | None]:
+def _answer(job: bytes, slot: int, data_bytes: int) -> tuple[dict[str, Any], npt.NDArray[np.uint8] | None]:
     pixels = None
-    job = requests.read(job_bytes)
     try:
-        data = requests.read(data_bytes)
+        data = read_request(slot, data_bytes)
         decoder, options, seconds, limit = pickle.loads(job)  # noqa: S301 - of our own worker
         _limit_memory(limit)
         signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_SECONDS)
@@ -81,4 +79,4 @@ def _end_with_worker(descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), [int(slot) for slot in sys.argv[2:]])

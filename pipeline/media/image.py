@@ -13,6 +13,9 @@ from PIL import Image, UnidentifiedImageError
 from pipeline.errors import Code, ItemError
 from pipeline.media.animation import show_first_visible
 from pipeline.media.colour import profile_mode, to_srgb
+from pipeline.media.deep import DeepFile, float_rgb
+from pipeline.media.exif import exif_orientation, turned
+from pipeline.media.heic import heic_formats
 from pipeline.media.jpeg_end import completed
 from pipeline.media.rgb import raw_mode, to_rgb
 from pipeline.media.shrink import PixelBudget, shrunk_size
@@ -25,16 +28,6 @@ _DRAFT_MARGIN = 2
 _REDUCING_GAP = 3.0
 _JPEG = b"\xff\xd8"
 _GREYS = {"1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N", "I", "F"}
-_ORIENTATION = 0x0112
-_UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 
 Image.init()  # once: opening by an explicit list of formats registers plugins on first use, from any thread
 
@@ -76,9 +69,10 @@ def _decode(data: bytes, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np
         raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}")
     if kind.name == "SVG drawing":
         raise ItemError(Code.NOT_RASTER, "an SVG drawing has no pixels of its own: render it to PNG first")
+    formats = _FORMATS + heic_formats() if kind.name == "HEIC image" else _FORMATS
     try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-            return _pixels(image, budget, max_pixels)
+        with Image.open(io.BytesIO(data), formats=formats) as image:
+            return _pixels(image, data, budget, max_pixels)
     except (ItemError, MemoryError):
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -87,16 +81,21 @@ def _decode(data: bytes, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np
     except UnidentifiedImageError as error:
         if kind.family != "image":
             raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}") from error
-        if kind.name in {"HEIC image", "JPEG XL image"}:
+        if kind.name == "JPEG XL image":
             raise ItemError(
-                Code.NOT_MEDIA, f"{kind.name}s are not supported: convert it to JPEG or PNG"
+                Code.NOT_MEDIA, "JPEG XL images are not supported: convert it to JPEG or PNG"
             ) from error
+        if kind.name == "HEIC image" and not heic_formats():
+            cure = "pip install 'framescribe[heic]' on every node, or convert it to JPEG"
+            raise ItemError(Code.DECODER_MISSING, f"HEIC images need an extra: {cure}") from error
+        if kind.name == "TIFF image" and (floats := float_rgb(data, max_pixels)) is not None:
+            return np.asarray(_resized(floats, shrunk_size(*floats.size, budget)))
         raise _damaged(data, kind.name, "its header cannot be read") from error
     except Exception as error:  # Pillow's plugins let about ten exception types out on damaged files
         raise _damaged(data, kind.name, str(error)) from error
 
 
-def _pixels(image: Image.Image, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np.uint8]:
+def _pixels(image: Image.Image, data: bytes, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np.uint8]:
     width, height = image.size
     if width * height > max_pixels:
         raise _too_large(f"{width}x{height} = {width * height}", max_pixels)
@@ -104,31 +103,24 @@ def _pixels(image: Image.Image, budget: PixelBudget, max_pixels: int) -> npt.NDA
     if image.format in {"JPEG", "MPO"}:
         image.draft(None, (target[0] * _DRAFT_MARGIN, target[1] * _DRAFT_MARGIN))
     show_first_visible(image)
-    stored = raw_mode(image)
+    stored, deep = raw_mode(image), DeepFile.of(image, data)
     image.load()
     # After loading: a TIFF has turned itself upright by then, and forgotten its orientation.
-    orientation = _orientation(image)
+    orientation = exif_orientation(image)
     profile: Any = image.info.get("icc_profile")
     if profile_mode(profile) == "CMYK":
         image = to_srgb(image, profile)
-    was_grey = image.mode in _GREYS
-    upright = to_rgb(image, stored)
-    if upright.size != target:
-        upright = upright.resize(target, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)
+    was_grey = image.mode in _GREYS or stored == "LA;16B"
+    upright = _resized((deep and deep.rgb(data)) or to_rgb(image, stored), target)
     if profile_mode(profile) == ("L" if was_grey else "RGB"):
         upright = to_srgb(upright.convert("L") if was_grey else upright, profile).convert("RGB")
-    if orientation in _UPRIGHT:
-        upright = upright.transpose(_UPRIGHT[orientation])
-    return np.asarray(upright)
+    return np.asarray(turned(upright, orientation))
 
 
-def _orientation(image: Image.Image) -> int:
-    """Return the EXIF orientation, 1 (upright) where there is none or the EXIF block is unreadable."""
-    try:
-        found = image.getexif().get(_ORIENTATION, 1)
-    except (SyntaxError, ValueError, TypeError, KeyError, IndexError, OSError, OverflowError):
-        return 1  # the pixels are whole, and no orientation is what most files mean
-    return found if isinstance(found, int) else 1
+def _resized(picture: Image.Image, target: tuple[int, int]) -> Image.Image:
+    if picture.size == target:
+        return picture
+    return picture.resize(target, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)
 
 
 def _too_large(size: str, max_pixels: int) -> ItemError:

@@ -1,22 +1,17 @@
 """Decoding in a child process: whatever the bytes of a file do to a decoder, they cost that one item.
 
-The way there and back costs 8 % on images of 1 megapixel, and its own malloc settings bring 20 %: 1.1 times
-what a worker decodes by itself (`benchmarks/media_isolation.py`, two shared cores).
+A worker that asks from two threads has the next file in the child's hands while it takes the last one's pixels,
+so that the child never waits (`benchmarks/media_isolation.py` has what that costs and brings).
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import pickle
 import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,19 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import Code, ItemError
-from pipeline.media.wire import REPLY, REQUEST, read_reply, shared_memory
+from pipeline.media.child import Child, cause_of
+from pipeline.media.wire import read_reply, shared_memory, trim_memory
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 Decoder: TypeAlias = Callable[..., "Pixels | tuple[Pixels, dict[str, Any]]"]
-# Usually 0.1 s; a node whose disk or cores are overrun takes its time.
-_START_SECONDS = 120.0
-_CHILD_MODULE = "pipeline.media.decoding_child"
-_CHILD_ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",
-    # Else glibc gives freed memory back at once, and asking for it again takes as long as decoding a WebP.
-    "MALLOC_TRIM_THRESHOLD_": str(256 * 2**20),
-    "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
-}
+_Found: TypeAlias = "tuple[Pixels, dict[str, Any] | None]"
+
+AT_ONCE = 2
+"""Files in the child's hands: one that it decodes, and the next."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +46,33 @@ class _ChildFailed(Exception):
         self.error = error
 
 
+@dataclass(eq=False)
+class _Request:
+    """A file on its way through a child; `first`: no other was sent to that child before."""
+
+    limits: Limits
+    slot: int
+    child: Child
+    first: bool
+
+
 class IsolatedDecoder:
     """One child process that decodes item after item; it is started on first use and after each death.
 
     An item is blamed for a death, or for the memory running out, only if the child was fresh, since the items
-    before may have damaged or filled it: it gets a second, fresh one. Thread safe: one item at a time.
+    before may have damaged or filled it: it gets a second, fresh one, alone. An item that was in the hands of a
+    child that died of another is sent again. Thread safe: AT_ONCE items at a time, answered in turn.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._memory = shared_memory()
+        self._slots = [shared_memory() for _ in range(AT_ONCE)]
+        self._free = list(range(AT_ONCE))
+        self._queue: deque[_Request] = deque()
+        self._child: Child | None = None
+        self._alone = False
+        self._changed = threading.Condition()
 
-    def decode(
-        self, decoder: Decoder, data: bytes, options: dict[str, Any], limits: Limits
-    ) -> tuple[Pixels, dict[str, Any] | None]:
+    def decode(self, decoder: Decoder, data: bytes, options: dict[str, Any], limits: Limits) -> _Found:
         """Return what `decoder(data, **options)` gives: pixels, and its metadata where it has some.
 
         `decoder` is a function of a module, since the child imports it.
@@ -78,109 +80,114 @@ class IsolatedDecoder:
         RuntimeError: no child can be started here, which no other item would change.
         """
         job = pickle.dumps((decoder, options, limits.seconds, limits.memory))
-        with self._lock:
-            if self._child is not None:
-                with suppress(_ChildFailed):
-                    return self._once(job, data, limits)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._free and not self._alone)
+                request = self._send(job, data, limits)
             try:
-                return self._once(job, data, limits)
+                found = self._answered(request)
             except _ChildFailed as failure:
-                raise failure.error from None
+                if request.first:
+                    raise failure.error from None
+                found = self._fresh(job, data, limits)
+            if isinstance(found, ItemError):
+                raise found
+            if found is not None:
+                return found
 
     def close(self) -> None:
         """End the child, if there is one; the next item starts another."""
-        if self._socket is not None:
-            self._socket.close()
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-        self._child = self._socket = None
+        with self._changed:
+            self._end_child()
 
     @property
     def pid(self) -> int | None:
         """The child's process id, if there is a child."""
         return self._child.pid if self._child else None
 
-    def _once(self, job: bytes, data: bytes, limits: Limits) -> tuple[Pixels, dict[str, Any] | None]:
-        connection = self._socket or self._start()
-        deadline = time.monotonic() + limits.seconds
+    def _fresh(self, job: bytes, data: bytes, limits: Limits) -> _Found | ItemError | None:
+        """What comes of an item in a child of its own, while no other item is on its way."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone)
+            self._alone = True
+            self._changed.wait_for(lambda: not self._queue)
         try:
-            for part in (REQUEST.pack(len(job), len(data)), job, data):
-                connection.settimeout(max(0.001, deadline - time.monotonic()))
-                connection.sendall(part)
-            connection.settimeout(max(0.001, deadline - time.monotonic()))
-            header = connection.recv(REPLY.size, socket.MSG_WAITALL)
-        except TimeoutError:
-            self.close()
-            raise _too_slow(limits) from None
-        except OSError:  # it died while being sent to
-            header = b""
-        except BaseException:  # an interrupt: the child's answer would be taken for that of the next item
-            self.close()
+            with self._changed:
+                self._end_child()
+                request = self._send(job, data, limits)
+            return self._answered(request)
+        except _ChildFailed as failure:
+            raise failure.error from None
+        finally:
+            with self._changed:
+                self._alone = False
+                self._changed.notify_all()
+
+    def _send(self, job: bytes, data: bytes, limits: Limits) -> _Request:
+        if self._child is None:
+            self._child = Child(self._slots)
+        child = self._child
+        request = _Request(limits, self._free.pop(), child, child.sent == 0)
+        self._queue.append(request)
+        child.send(request.slot, job, data)
+        return request
+
+    def _answered(self, request: _Request) -> _Found | ItemError | None:
+        """Wait for the request's turn, and return its answer; None when another's failure has ended its child.
+
+        Whatever it raises has ended the child: late, dead, out of memory, or this process is interrupted.
+        """
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue[0] is request)
+                if self._child is not request.child:
+                    return None
+            return self._received(request)
+        except BaseException:
+            with self._changed:
+                if self._child is request.child:
+                    self._end_child()
             raise
-        if len(header) != REPLY.size:
-            raise _ChildFailed(self._death(limits))
+        finally:
+            with self._changed:
+                self._queue.remove(request)
+                trim_memory(self._slots[request.slot].fileno())
+                self._free.append(request.slot)
+                self._changed.notify_all()
+
+    def _received(self, request: _Request) -> _Found | ItemError:
+        limits, child = request.limits, request.child
         try:
-            return self._answer(*read_reply(self._memory, header), limits)
+            header = child.receive(limits.seconds)
+        except TimeoutError:
+            raise _too_slow(limits) from None
+        if header is None:
+            raise _death(child, limits)
+        try:
+            pixels, reply = read_reply(self._slots[request.slot], header)
+            if "shape" in reply:
+                return pixels.reshape(reply["shape"]), reply["metadata"]
+            if reply.get("memory"):
+                why = f"it takes more than {limits.memory:,} bytes to decode (media.decode_memory)"
+                raise _ChildFailed(ItemError(Code.TOO_LARGE, why))
+            if "missing" in reply:
+                raise RuntimeError(f"the decoder cannot be imported: {reply['missing']}")
+            return ItemError(Code(reply["code"]), reply["reason"])
         except (ValueError, KeyError):  # a reply that makes no sense: the child's memory is damaged
-            raise _ChildFailed(self._death(limits)) from None
+            raise _death(child, limits) from None
 
-    def _answer(
-        self, pixels: Pixels, reply: dict[str, Any], limits: Limits
-    ) -> tuple[Pixels, dict[str, Any] | None]:
-        if "shape" in reply:
-            return pixels.reshape(reply["shape"]), reply["metadata"]
-        if reply.get("memory"):
-            self.close()
-            why = f"it takes more than {limits.memory:,} bytes to decode (media.decode_memory)"
-            raise _ChildFailed(ItemError(Code.TOO_LARGE, why))
-        if "missing" in reply:
-            raise RuntimeError(f"the decoder cannot be imported: {reply['missing']}")
-        raise ItemError(Code(reply["code"]), reply["reason"])
+    def _end_child(self) -> None:
+        if self._child is not None:
+            self._child.end()
+        self._child = None
 
-    def _death(self, limits: Limits) -> ItemError:
-        assert self._child is not None
-        assert self._socket is not None
-        self._socket.close()
-        try:
-            status = self._child.wait(timeout=5)
-        except subprocess.TimeoutExpired:  # it closed its connection, and lives
-            status = 0
-        self.close()
-        if status == -signal.SIGALRM:  # its own time limit, where this process was late
-            raise _too_slow(limits)
-        name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return ItemError(Code.DECODE_CRASH, f"the decoder died of this file ({name}): replace or re-encode it")
 
-    def _start(self) -> socket.socket:
-        ours, theirs = socket.socketpair()
-        memory = self._memory.fileno()
-        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        with theirs:
-            # -P: nothing is imported from the working folder. Not a fork: this process has threads.
-            self._child = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "pipeline.media.decoding_child",
-                    str(theirs.fileno()),
-                    str(memory),
-                ],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), memory],
-                env={**os.environ, **_CHILD_ENVIRONMENT, "PYTHONPATH": paths},
-            )
-        ours.settimeout(_START_SECONDS)
-        self._socket = ours
-        try:
-            ready = ours.recv(1)
-        except OSError:
-            ready = b""
-        if not ready:
-            self.close()
-            raise RuntimeError("the decoding process does not start: its own message is on stderr")
-        return ours
+def _death(child: Child, limits: Limits) -> Exception:
+    status = child.death()
+    if status == -signal.SIGALRM:  # its own time limit, where this process was late
+        return _too_slow(limits)
+    why = f"the decoder died of this file ({cause_of(status)}): replace or re-encode it"
+    return _ChildFailed(ItemError(Code.DECODE_CRASH, why))
 
 
 def _too_slow(limits: Limits) -> ItemError:
@@ -192,8 +199,6 @@ _decoder = IsolatedDecoder()
 atexit.register(_decoder.close)
 
 
-def decode_isolated(
-    decoder: Decoder, data: bytes, options: dict[str, Any], limits: Limits
-) -> tuple[Pixels, dict[str, Any] | None]:
+def decode_isolated(decoder: Decoder, data: bytes, options: dict[str, Any], limits: Limits) -> _Found:
     """`IsolatedDecoder.decode` in the one child that this process keeps between items and tasks."""
     return _decoder.decode(decoder, data, options, limits)

@@ -15,6 +15,8 @@ from pipeline.models.packing import LoadedMedia
 from pipeline.models.spec import Kind, ModelSpec
 
 DEFAULT_FRAMES = 16
+# Always part of a recipe, set or not.
+_FIRST = ("num_frames", "fps", "max_frames")
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,19 @@ class MediaLoader:
     def of(cls, config: MediaConfig, spec: ModelSpec) -> MediaLoader:
         """The loader for a run: the configuration's limits where it sets them, else the model's."""
         video = config.video
-        frames = None if video.fps else video.num_frames or DEFAULT_FRAMES
+        bounded = video.fps is not None or video.keyframes
+        sampling = FrameSampling(
+            num_frames=None if bounded else video.num_frames or DEFAULT_FRAMES,
+            fps=video.fps,
+            max_frames=video.max_frames if bounded else None,
+            keyframes=video.keyframes,
+            start=video.start,
+            end=video.end,
+        )
         return cls(
             image=_budget(spec, "image", config.max_pixels),
             video=_budget(spec, "video", video.max_pixels),
-            sampling=FrameSampling(frames, video.fps, video.max_frames if video.fps else None),
+            sampling=sampling,
             max_file_pixels=config.max_file_pixels,
             limits=Limits(config.decode_seconds, config.decode_memory),
             backend="pyav" if video.backend == "auto" else video.backend,
@@ -57,7 +67,7 @@ class MediaLoader:
             return {"shrink": asdict(self.image)}
         return {
             "shrink": asdict(self.video),
-            "sampling": asdict(self.sampling),
+            "sampling": _told(self.sampling),
             "backend": self.backend,
         }
 
@@ -88,6 +98,12 @@ class MediaLoader:
             return decode_isolated(decoder, data, options, self.limits)
         found = decoder(data, **options)
         return found if isinstance(found, tuple) else (found, None)
+
+
+def _told(sampling: FrameSampling) -> dict[str, Any]:
+    """A sampling as plain values; what was not asked for is left out, so that older recipes keep their ids."""
+    told = asdict(sampling)
+    return {key: told[key] for key in told if key in _FIRST or told[key] != getattr(FrameSampling, key)}
 
 
 def _budget(spec: ModelSpec, kind: Kind, max_pixels: int | None) -> PixelBudget:

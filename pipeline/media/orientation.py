@@ -5,20 +5,16 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from av.sidedata.sidedata import Type
-from av.video.reformatter import Interpolation
+from av.video.reformatter import Interpolation, VideoReformatter
 
-# Plain conversion by swscale, in the frame's own matrix and range (BT.601 where it names none, as FFmpeg's
-# tools do). HDR is not mapped to SDR: its curve is taken for an SDR one, so it looks flat. Interlaced frames
-# keep both fields.
+# Exact conversion by swscale, since its quicker ways are 2 of 255 too dark; in the frame's own matrix and range
+# (BT.601 where it names none, as FFmpeg's tools do). HDR is `hdr.py`'s.
 _SCALING = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT
-# 8 bits at their own size: a tenth of the time, and the same pixels as decord2's. Elsewhere swscale's quicker
-# ways are 2 of 255 too dark.
-_PLAIN = Interpolation.BICUBIC
 # Pixels longer than this are a damaged header, and no picture shape in use (anamorphic film is 2.0).
 _MOST_STRETCH = 4
 
@@ -62,22 +58,24 @@ def display_size(frame: Any, sample_aspect: Fraction | None) -> tuple[int, int]:
     return width, round(height / sample_aspect)
 
 
-def to_rgb(frame: Any, width: int, height: int) -> npt.NDArray[np.uint8]:
+def to_rgb(scaler: VideoReformatter, frame: Any, width: int, height: int) -> npt.NDArray[np.uint8]:
     """Return a frame as uint8 (height, width, 3) RGB, scaled, not turned; transparency is laid over white.
 
-    It may be a view of memory that lives as long as it does.
+    It may be a view of memory that lives as long as it does. `scaler` is the clip's: a frame's own one starts
+    threads, and keeps them until Python collects its garbage.
     """
     if not any(component.is_alpha for component in frame.format.components):
-        return _scaled(frame, width, height, "rgb24", 3)
-    rgba = _scaled(frame, width, height, "rgba", 4).astype(np.uint16)
+        return _scaled(scaler, frame, width, height, "rgb24")
+    rgba = _scaled(scaler, frame, width, height, "rgba").astype(np.uint16)
     alpha = rgba[..., 3:]
     return ((rgba[..., :3] * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
 
 
-def _scaled(frame: Any, width: int, height: int, pixel_format: str, channels: int) -> npt.NDArray[np.uint8]:
-    plain = (frame.width, frame.height) == (width, height) and frame.format.components[0].bits == 8
-    how = _PLAIN if plain else _SCALING
-    small = frame.reformat(width=width, height=height, format=pixel_format, interpolation=how)
-    plane = small.planes[0]
+def _scaled(
+    scaler: VideoReformatter, frame: Any, width: int, height: int, pixel_format: Literal["rgb24", "rgba"]
+) -> npt.NDArray[np.uint8]:
+    channels = len(pixel_format.removesuffix("24"))
+    small = scaler.reformat(frame, width, height, pixel_format, interpolation=_SCALING, threads=1)
+    plane: Any = small.planes[0]
     rows = np.frombuffer(plane, np.uint8)[: height * plane.line_size].reshape(height, plane.line_size)
     return rows[:, : width * channels].reshape(height, width, channels)

@@ -15,14 +15,18 @@ import numpy.typing as npt
 from av.error import EOFError as EndOfFile
 from av.error import FFmpegError
 from av.stream import Discard, Disposition
+from av.video.reformatter import VideoReformatter
 
 from pipeline.errors import Code, ItemError
+from pipeline.media.choosing import chosen_frames
 from pipeline.media.clip import Clip, check_clip, check_frame
+from pipeline.media.deinterlace import progressive
+from pipeline.media.hdr import is_hdr, tone_mapped
 from pipeline.media.orientation import Orientation, display_size, to_rgb
-from pipeline.media.sampling import FrameSampling, frame_indices
+from pipeline.media.sampling import FrameSampling
 from pipeline.media.seeking import decode_wanted
 from pipeline.media.shrink import PixelBudget, shrunk_size
-from pipeline.media.timeline import Timeline, read_timeline
+from pipeline.media.timeline import read_timeline
 
 # The demuxer is named, not probed for: among FFmpeg's there are playlists, which open other files and URLs.
 _DEMUXERS = {
@@ -41,8 +45,6 @@ _BUFFER = 2**20
 _HEAD = 2**16
 # Of a damaged file, where that is accepted: how much of what was asked for must be there.
 _ENOUGH = 0.5
-# Timestamps of a damaged file may span years.
-_MOST_TIMES = 100_000
 
 av.logging.set_level(None)  # FFmpeg's own complaints: each error is raised besides
 
@@ -65,6 +67,8 @@ class PyAVDecoder:
             return self._decode(sampling, budget)
         except MemoryError:
             raise
+        except BlockingIOError as error:  # a thread that cannot be started, for want of memory
+            raise MemoryError from error
         except EndOfFile as error:  # a header, and nothing after it
             raise self._no_frames() from error
         except FFmpegError as error:
@@ -76,17 +80,15 @@ class PyAVDecoder:
             aspect = stream.sample_aspect_ratio
         if timeline is None:
             raise self._no_frames()
-        chosen = _chosen(timeline, sampling)
+        chosen = chosen_frames(timeline, sampling)
         stamps = sorted({timeline.shown[index] for index in chosen})
         pictures = _Pictures(budget, self.max_pixels, aspect, len(stamps))
         rows = decode_wanted(self._opened, timeline, stamps, pictures.add)
         whole = [index for index in chosen if timeline.shown[index] in rows]
         if not whole or len(whole) < len(chosen) * (_ENOUGH if self.recover else 1.0):
             raise self._damaged(f"{len(whole)} of {len(chosen)} frames are whole")
-        rate, places = timeline.clock()
-        total = len(places) if timeline.even else places[-1] + max(1, round(rate / timeline.fps))
         frames = pictures.taken([rows[timeline.shown[index]] for index in whole])
-        return Clip(frames, rate, total, [places[index] for index in whole], "pyav")
+        return Clip.on(timeline, frames, whole, "pyav")
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, Any]]:
@@ -126,18 +128,6 @@ class PyAVDecoder:
         return ItemError(Code.DECODE_CORRUPT, reason)
 
 
-def _chosen(timeline: Timeline, sampling: FrameSampling) -> list[int]:
-    total = len(timeline.shown)
-    if sampling.fps is None or timeline.even:
-        return frame_indices(total, timeline.fps, sampling)
-    # Frames come unevenly: what is on screen every 1 / fps seconds, each frame once.
-    seconds = float((timeline.shown[-1] - timeline.shown[0]) * timeline.time_base)
-    count = int(seconds * sampling.fps + 1e-6) + 1
-    most = sampling.max_frames or _MOST_TIMES
-    times = [k / sampling.fps for k in range(count)] if count <= most else np.linspace(0, seconds, most)
-    return sorted({timeline.at_seconds(float(time)) for time in times})
-
-
 class _Pictures:
     """One array of all pictures, as large as the first frame and the budget make them."""
 
@@ -145,6 +135,7 @@ class _Pictures:
         self._budget, self._max_pixels, self._aspect, self._count = budget, max_pixels, aspect, count
         self._array: npt.NDArray[np.uint8] | None = None
         self._next = 0
+        self._scaler = VideoReformatter()
 
     def add(self, frame: Any) -> int:
         """Add a decoded frame, upright, and return its row."""
@@ -154,7 +145,8 @@ class _Pictures:
             self._array = self._made(frame, turned)
         height, width = self._array.shape[1:3]
         stored = (height, width) if turned.swap else (width, height)
-        self._array[self._next] = turned.applied(to_rgb(frame, *stored))
+        rgb = tone_mapped if is_hdr(frame) else to_rgb
+        self._array[self._next] = turned.applied(rgb(self._scaler, progressive(frame), *stored))
         self._next += 1
         return self._next - 1
 

@@ -6,7 +6,9 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageCms
+from PIL import Image
+
+from pipeline.media.lab import lab_to_rgb
 
 _WHITE = (255, 255, 255)
 _DEEP_MODES = {"I;16", "I;16L", "I;16B", "I;16N", "I", "F"}
@@ -45,7 +47,7 @@ def to_rgb(image: Image.Image, stored: str) -> Image.Image:
         rgba = image.convert("RGBA")
         return _pasted_on_white(rgba, rgba.getchannel("A"))
     if image.mode == "LAB":
-        return _lab_to_rgb(image)
+        return lab_to_rgb(image)
     return image.convert("RGB")
 
 
@@ -75,12 +77,6 @@ def _pasted_on_white(picture: Image.Image, mask: Image.Image) -> Image.Image:
     page = Image.new("RGB", picture.size, _WHITE)
     page.paste(picture, mask=mask)
     return page
-
-
-def _lab_to_rgb(image: Image.Image) -> Image.Image:
-    lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
-    converted = ImageCms.applyTransform(image, ImageCms.buildTransform(lab, srgb, "LAB", "RGB"))
-    return cast(Image.Image, converted)
 
 
 def _grey8(image: Image.Image, stored: str) -> npt.NDArray[np.uint8]:

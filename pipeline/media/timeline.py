@@ -36,6 +36,7 @@ class Timeline:
     """The frames of one video stream, stamped in units of `time_base` (seconds).
 
     keys: (stamp, index of the packet) of each frame at which decoding can start, by stamp.
+    keyframes: the stamps of the frames that are coded whole (`keys` knows them only where stamps are true).
     shown: the stamps of all frames that are shown, in the order of display. An edit list hides some.
     fps: frames per second, on average.
     counted: the container has no such stamps: the k-th frame out of the decoder is stamped k.
@@ -46,6 +47,7 @@ class Timeline:
     time_base: Fraction
     fps: float
     counted: bool
+    keyframes: list[int]
 
     def start_for(self, stamp: int, earlier: int = 0) -> int:
         """Return the packet to start at for the frame stamped so; `earlier`: so many keyframes before that."""
@@ -78,6 +80,10 @@ class Timeline:
         first = self.shown[0]
         return [(2 * (stamp - first) * ticks + units) // (2 * units) for stamp in self.shown]
 
+    def seconds(self, index: int) -> float:
+        """Return when a shown frame appears, in seconds after the first."""
+        return float((self.shown[index] - self.shown[0]) * self.time_base)
+
     def at_seconds(self, seconds: float) -> int:
         """Return which of the shown frames is to be seen so many seconds after the first."""
         stamp = self.shown[0] + Fraction(seconds + 1e-6) / self.time_base
@@ -108,7 +114,7 @@ def read_timeline(container: Any, stream: Any, head: bytes) -> Timeline | None:
     rate = _rate(stream)
     if _is_counted(container, stream, head) or len(stamped) < len(stamps) - first:
         fps = rate or Fraction(25)
-        return Timeline([(0, 0)], list(range(len(stamps))), 1 / fps, float(fps), True)
+        return Timeline([(0, 0)], list(range(len(stamps))), 1 / fps, float(fps), True, starts)
     keys = sorted((stamp, index) for index in starts or [0] if (stamp := stamps[index]) is not None)
     shown = sorted(
         stamp
@@ -118,7 +124,8 @@ def read_timeline(container: Any, stream: Any, head: bytes) -> Timeline | None:
     if not shown:
         return None
     time_base = Fraction(stream.time_base)
-    return Timeline(keys, shown, time_base, _fps(shown, ticks, time_base, rate), False)
+    per_second = _fps(shown, ticks, time_base, rate)
+    return Timeline(keys, shown, time_base, per_second, False, [stamp for stamp, _ in keys])
 
 
 def packets(container: Any, stream: Any) -> Iterator[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import Code, ItemError
+from pipeline.media import animation_frames
 from pipeline.media.boxes import declared_sizes
 from pipeline.media.clip import check_frame
 from pipeline.media.sampling import FrameSampling, frame_indices
@@ -28,6 +29,7 @@ def decode_video(
 ) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
     """Decode the sampled frames of a video file to uint8 (T, H, W, 3) RGB, upright and shrunk to `budget`.
 
+    Animated GIF, PNG and WebP are videos too. HDR is mapped to sRGB, interlaced frames lose their combs.
     The metadata has `fps` (frames per second), `duration` (seconds), `total_num_frames`, `frames_indices`
     (of the T frames; where frames come unevenly, on a clock of `fps` ticks, so that index / fps is the time),
     `video_backend` and `do_sample_frames` (False: they are sampled already).
@@ -46,6 +48,9 @@ def decode_video(
     if not data:
         raise ItemError(Code.EMPTY_FILE, "the video file has 0 bytes: fetch or export it again")
     kind = looks_like(data)
+    if kind.name in animation_frames.KINDS:
+        clip = animation_frames.decode_animation(data, kind.name, sampling, budget, max_pixels)
+        return clip.frames, clip.metadata
     if kind.family != "video" and kind.name != "GIF image":
         raise ItemError(Code.NOT_MEDIA, f"expected a video, but this looks like: {kind.name}")
     cut = kind.family == "video" and is_cut_short(data)

@@ -1,10 +1,10 @@
-"""What goes between a worker and its decoding child: requests through a socket, replies through shared memory.
+"""What goes between a worker and its decoding child: words through a socket, bytes through shared memory.
 
-A request is REQUEST, the pickled job, and the file's bytes. A reply is REPLY on the socket, while the pixels
-and, after them, JSON lie in the shared memory from its start. The worker unpickles nothing, since hostile bytes
-went through the child. The memory is written and read as a file, never mapped: a child that shortens it costs
-the worker a short read and no SIGBUS. It is used again and again, because new pages are what is dear: with a
-new one for each picture a reply of 3 MB took 2.4 ms, so 1.0 ms.
+A request is REQUEST and the pickled job on the socket, while the file's bytes lie in shared memory: in one of a
+few slots. A reply is REPLY on the socket, while the pixels and, after them, JSON lie in the same slot. The
+worker unpickles nothing, since hostile bytes went through the child. The memory is written and read as a file,
+never mapped: a child that shortens it costs the worker a short read and no SIGBUS. It is used again and again,
+because new pages are what is dear: with a new one for each picture a reply of 3 MB took 2.4 ms, so 1.0 ms.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-REQUEST = struct.Struct("<QQ")
-"""Bytes of the job, bytes of the file."""
+REQUEST = struct.Struct("<QQQ")
+"""The slot, bytes of the job, bytes of the file."""
 REPLY = struct.Struct("<QQ")
 """Bytes of the pixels, bytes of the JSON after them."""
 
-# What a worker keeps of the shared memory between items; a long clip may take 2 GiB.
-_KEPT = 64 * 2**20
+# What a worker keeps of each slot between items; a long clip may take 2 GiB.
+_KEPT = 32 * 2**20
 
 
 def shared_memory() -> IO[bytes]:
@@ -41,8 +41,8 @@ def send_reply(
     """Send JSON `values` and pixels, the child's side; `memory` is the descriptor of the shared memory."""
     text = json.dumps(values).encode()
     raw = np.ascontiguousarray(pixels).data.cast("B") if pixels is not None else memoryview(b"")
-    _write(memory, raw, 0)
-    _write(memory, memoryview(text), len(raw))
+    write_memory(memory, raw, 0)
+    write_memory(memory, memoryview(text), len(raw))
     connection.sendall(REPLY.pack(len(raw), len(text)))
 
 
@@ -59,16 +59,32 @@ def read_reply(memory: IO[bytes], header: bytes) -> tuple[npt.NDArray[np.uint8],
     _fill(memory, pixels.data)
     text = bytearray(text_bytes)
     _fill(memory, memoryview(text))
-    if pixel_bytes + text_bytes > _KEPT:
-        os.ftruncate(memory.fileno(), _KEPT)
     values: dict[str, Any] = json.loads(text)
     return pixels, values
 
 
-def _write(memory: int, rest: memoryview, at: int) -> None:
+def write_memory(memory: int, rest: memoryview, at: int) -> None:
+    """Write bytes to shared memory (its descriptor) from the place `at`."""
     while rest:
         written = os.pwrite(memory, rest, at)
         rest, at = rest[written:], at + written
+
+
+def read_request(memory: int, count: int) -> bytes:
+    """Return the file's bytes of a request, the child's side."""
+    parts, at = [], 0
+    while at < count:
+        parts.append(os.pread(memory, count - at, at))
+        if not parts[-1]:
+            raise ValueError("the shared memory is shorter than its request")
+        at += len(parts[-1])
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def trim_memory(memory: int) -> None:
+    """Give back what a large item has left of shared memory."""
+    if os.fstat(memory).st_size > _KEPT:
+        os.ftruncate(memory, _KEPT)
 
 
 def _fill(memory: IO[bytes], rest: memoryview) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pipeline.errors import Code, ItemError
 from pipeline.identity import item_uuid, object_uuid
+from pipeline.media.isolated import AT_ONCE
 from pipeline.media.load import MediaLoader
 from pipeline.results.dedup import Answers, Claim, Verdict
 from pipeline.stages.batch import Batch, pack_media, prepared_schema
@@ -50,16 +51,21 @@ class Prepare:
         items = [Item.of(row, self._tasks_of(row["row"], wanted)) for row in rows]
         for item in items:
             self._check(item)
-        with ThreadPoolExecutor(self.storage.config.fetch_threads, "fetch") as pool:
+        with (
+            ThreadPoolExecutor(self.storage.config.fetch_threads, "fetch") as pool,
+            ThreadPoolExecutor(AT_ONCE, "decode") as decoders,
+        ):
             if self.versions_known:
                 self._recognise(pool, batch.shard, items)
             for item in items:
                 if item.needs_bytes:
                     item.fetching = [pool.submit(self._fetch, one) for one in item.references]
+            decoding = []
             for group in _groups(items, CLAIMED_AT_ONCE):
                 self._identify(batch.shard, group)
-                for item in group:
-                    self._decode(item)
+                decoding += [decoders.submit(self._decode, item) for item in group]
+            for decoded in decoding:
+                decoded.result()
         keep = batch.items["keep"].combine_chunks()
         stats = {**batch.stats, "prepare_start": started, "prepare_end": time.time()}
         return Batch(batch.shard, batch.start, batch.stop, self._table(items, keep), stats).to_row()

@@ -156,19 +156,19 @@ def undisturbed(
 
 
 @pytest.fixture
-def two_nodes(case: Case) -> Iterator[Cluster | None]:
+def cluster(case: Case) -> Iterator[Cluster | None]:
     if case.victim != "node":
         yield None
         return
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-    cluster.add_node(num_cpus=2)
-    yield cluster
-    cluster.shutdown()
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    made.add_node(num_cpus=2)
+    yield made
+    made.shutdown()
 
 
 def test_the_rows_are_those_of_an_undisturbed_run(
     case: Case,
-    two_nodes: Cluster | None,
+    cluster: Cluster | None,
     place_of: Callable[[str, str], Place],
     undisturbed: Callable[[str], pa.Table],
     tmp_path: Path,
@@ -176,10 +176,10 @@ def test_the_rows_are_those_of_an_undisturbed_run(
     expected = undisturbed(case.engine)
     place = place_of(case.store, case.engine)
     chance = random.Random(f"{case}")
-    environment = {"RAY_ADDRESS": two_nodes.address} if two_nodes else {}
+    environment = {"RAY_ADDRESS": cluster.address} if cluster else {}
     logs = [tmp_path / f"log-{number}" for number in range(3)]
     job = place.start(logs[0], environment)
-    durable = _kill(case, job, place, two_nodes, chance)
+    durable = _kill(case, job, place, cluster, chance)
     runs = 1
     while job.wait() != 0:
         assert runs < 3, (tmp_path / "printed").read_text()[-4000:]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-import ray
-from ray.cluster_utils import Cluster
 
 from demo.make_dataset import make_dataset
 from pipeline.run import run
@@ -20,16 +17,6 @@ from tests.conftest import S3Server
 from tests.e2e.configurations import echo, results
 
 DISTINCT = 150
-
-
-@pytest.fixture(scope="module")
-def two_nodes() -> Iterator[None]:
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-    cluster.add_node(num_cpus=2)
-    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-    yield
-    ray.shutdown()
-    cluster.shutdown()
 
 
 @pytest.fixture(scope="module")

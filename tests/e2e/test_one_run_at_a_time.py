@@ -44,7 +44,7 @@ def requests(tmp_path: Path) -> int:
 
 def test_a_run_beside_a_living_one_is_refused_before_anything_starts(asked: LoadedConfig) -> None:
     file = lock_file(asked)
-    with Lock(file.storage, file.folder, interval=0.2), pytest.raises(ConfigError, match="in use by run"):
+    with Lock(file.storage, file.folder, interval=1.0), pytest.raises(ConfigError, match="in use by run"):
         run(asked)
     assert not list(Path(file.folder).glob(".batches/*"))
 

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
-import ray
-from ray.cluster_utils import Cluster
 
 from demo.make_dataset import make_dataset
 from pipeline.run import run
 from tests.e2e.configurations import batch_files, echo, results
 
 ITEMS = 400
-
-
-@pytest.fixture
-def two_nodes() -> Iterator[None]:
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-    cluster.add_node(num_cpus=2)
-    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-    yield
-    ray.shutdown()
-    cluster.shutdown()
 
 
 def test_every_row_once_over_two_nodes(two_nodes: None, tmp_path: Path) -> None:

@@ -134,7 +134,6 @@ def test_empty() -> None:
         (b"nothing to see", "text"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "PostScript"),
         (b"\0\0\0\x18ftypisom\0\0\0\0isommp42", "MP4"),
-        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC"),
         (bytes(100), "only zero bytes"),
         (bytes(range(255, 100, -1)), "no format known"),
     ],

@@ -16,6 +16,7 @@ import pytest
 
 from pipeline.errors import Code, ItemError
 from pipeline.media import wire
+from pipeline.media.child import Child
 from pipeline.media.isolated import IsolatedDecoder, Limits
 from tests.media import crashers
 
@@ -73,7 +74,7 @@ def test_one_child_serves_many_items_and_keeps_nothing_of_them(isolated: Isolate
 def test_the_memory_of_a_long_clip_is_given_back(isolated: IsolatedDecoder) -> None:
     pixels = decode(isolated, crashers.size, bytes(80 * MiB) + b"\7")[0]
     assert (pixels.size, pixels[0, -1, 0]) == (80 * MiB + 1, 7)
-    assert os.fstat(isolated._memory.fileno()).st_size == wire._KEPT
+    assert [os.fstat(slot.fileno()).st_size for slot in isolated._slots] == [0, wire._KEPT]
     small, _ = decode(isolated, crashers.size)
     assert small.ravel().tolist() == [1, 2, 3]
     assert not pixels[0, :-1].any()  # what came first is not touched by what comes later
@@ -138,6 +139,49 @@ def test_an_item_is_not_blamed_for_what_an_earlier_one_did(isolated: IsolatedDec
     poisoned = isolated.pid
     assert decode(isolated, crashers.die_once)[0].shape == (1, 3, 1)
     assert isolated.pid != poisoned
+
+
+def test_items_of_many_threads_pay_only_for_themselves(isolated: IsolatedDecoder) -> None:
+    """While one kills, hangs or fills the child, the next one is in its hands already."""
+    death = str(int(signal.SIGSEGV)).encode()
+    jobs: list[tuple[Any, bytes, Limits, str]] = []
+    for number in range(6):
+        jobs += [(crashers.size, bytes([number]) * 300_000, LIMITS, "ok")] * 4
+        jobs += [(crashers.refuse, b"", LIMITS, "not_media"), (crashers.die, death, LIMITS, "decode_crash")]
+    jobs += [(crashers.sleep_for_ever, b"", Limits(0.5, LIMITS.memory), "decode_timeout")] * 2
+    jobs += [(crashers.fill_memory, b"", Limits(60, 400 * MiB), "too_large")] * 2
+    jobs += [(crashers.size, b"\1" * 100, LIMITS, "ok")] * 8
+
+    def outcome(job: tuple[Any, bytes, Limits, str]) -> str:
+        decoder, data, limits, _ = job
+        try:
+            pixels, _ = isolated.decode(decoder, data, {}, limits)
+        except ItemError as error:
+            return error.code.value
+        return "ok" if pixels.tobytes() == data else "wrong pixels"
+
+    order = np.random.default_rng(0).permutation(len(jobs))
+    with ThreadPoolExecutor(5) as pool:
+        found = list(pool.map(outcome, [jobs[k] for k in order]))
+    assert found == [jobs[k][3] for k in order]
+    assert sorted(isolated._free) == [0, 1]
+
+
+def test_the_next_file_is_sent_while_one_is_decoded(isolated: IsolatedDecoder, tmp_path: Path) -> None:
+    """The first file waits for the second to have been sent; alone it would wait for ever."""
+    flag = tmp_path / "sent"
+    sent = Child.send
+
+    def telling(self: Child, slot: int, job: bytes, data: bytes) -> None:
+        sent(self, slot, job, data)
+        flag.write_text("sent") if self.sent == 2 else None
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.setattr(Child, "send", telling)
+        first = pool.submit(decode, isolated, crashers.wait_for_file, str(flag).encode())
+        second = pool.submit(decode, isolated, crashers.size)
+        assert second.result()[0].shape == (1, 3, 1)
+        assert first.result()[0].shape == (1, len(str(flag)), 1)
 
 
 # --- time ---------------------------------------------------------------------------------------------------

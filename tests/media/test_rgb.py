@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 
 from pipeline.media.shrink import PixelBudget
 from tests.media.made import WHITE, decode, greys, png, saved, tiff
@@ -101,6 +101,17 @@ def test_cmyk() -> None:
 def test_lab() -> None:
     pixel = decode(saved(Image.new("LAB", (2, 2), (255, 128, 128)), "TIFF"))[0, 0]
     assert pixel.min() >= 250  # L* = 100 is white
+
+
+def test_lab_by_the_white_that_the_file_names() -> None:
+    # L*a*b* of sRGB's red, green and blue under D65 (any colour calculator), in the steps of the file.
+    colours = {(136, 80, 67): (255, 0, 0), (224, -86, 83): (0, 255, 0), (82, 79, -108): (0, 0, 255)}
+    for (lightness, a, b), expected in colours.items():
+        lab = Image.frombytes("LAB", (1, 1), bytes([lightness, a & 255, b & 255]))
+        tags = TiffImagePlugin.ImageFileDirectory_v2()
+        tags[318] = (0.3127, 0.3290)
+        pixel = decode(saved(lab, "TIFF", tiffinfo=tags))[0, 0]
+        assert np.abs(pixel.astype(int) - expected).max() < 12, (pixel, expected)
 
 
 # --- transparency: the hidden colour is red, so any leak shows ----------------------------------------------

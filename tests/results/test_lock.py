@@ -100,7 +100,7 @@ def test_a_holder_killed_on_another_machine_is_succeeded_after_two_beats_were_mi
 
 
 def test_a_living_holder_is_respected_and_named(place: Place) -> None:
-    with keeper(place, interval=0.2) as process:
+    with keeper(place, interval=1.0) as process:
         before = place.holder()
         with pytest.raises(ConfigError) as raised, place.lock():
             pass
