@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -64,6 +65,7 @@ class LastWords:
         while data := os.read(reading, 2**16):
             with self._lock:
                 self._text = (self._text + data)[-_KEPT:]
-            os.write(onward, data)
+            with contextlib.suppress(OSError):  # nobody reads on: a process must not block on that
+                os.write(onward, data)
         os.close(reading)
         os.close(onward)

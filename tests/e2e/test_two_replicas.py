@@ -36,7 +36,8 @@ def kill_a_core(output: Path) -> None:
     while time.monotonic() < deadline and not batch_files(output):
         time.sleep(0.05)
     tree = psutil.Process().children(recursive=True)
-    cores = [one for one in tree if "EngineCore" in " ".join(one.cmdline())]
+    living = [one for one in tree if one.status() != psutil.STATUS_ZOMBIE]
+    cores = [one for one in living if "EngineCore" in " ".join(one.cmdline())]
     cores[0].kill()
 
 
@@ -44,20 +45,17 @@ def kill_a_core(output: Path) -> None:
 def answered(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunSummary, Path]:
     folder = tmp_path_factory.mktemp("replicas")
     manifest = folder / "manifest.jsonl"
-    rows = pictures()
-    again = [{**row, "id": f"again-{row['id']}"} for row in rows] * 4
-    again = [{**row, "id": f"{row['id']}-{number}"} for number, row in enumerate(again)]
-    manifest.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *again]))
+    manifest.write_text("".join(json.dumps(row) + "\n" for row in pictures()))
     configuration = quickstart(
         f"manifest.uri={manifest}",
         f"output.uri={folder}/out",
         f"storage.allowed_roots=[{SAMPLE}]",
         "prompt=null",
-        "tasks={caption: {prompt: Describe this image.}, what: {prompt: What is in this image?}}",
+        "tasks={caption: {prompt: Describe this image.}, what: {prompt: What is seen here}}",
         "engine.replicas=2",
         "engine.batches_in_flight=2",
         "engine.args.block_size=32",
-        "output.batch_rows=8",
+        "output.batch_rows=4",
         "output.accept_truncated=true",
     )
     killer = threading.Thread(target=kill_a_core, args=(folder / "out",))
@@ -76,7 +74,7 @@ def test_no_row_is_lost_and_each_item_has_a_row_for_each_task(answered: tuple[Ru
         ("caption", "ok"): summary.rows // 2,
         ("what", "ok"): summary.rows // 2,
     }
-    assert len({(row["id"], row["task"]) for row in table}) == len(table) == 5 * 2 * len(pictures())
+    assert len({(row["id"], row["task"]) for row in table}) == len(table) == 2 * len(pictures())
     assert [row["id"] for row in table if row["task"] == "caption" and row["text"] != row["answer"]] == []
 
 
@@ -89,8 +87,8 @@ def test_the_other_engine_went_on(answered: tuple[RunSummary, Path]) -> None:
     assert spared["lost_seconds"] == 0
     attempts = results(str(output))["attempts"].to_pylist()
     assert set(attempts) == {1, 2}
-    # Two batches of 8 items and 2 tasks may have been in hand of the one that was killed.
-    assert sum(one == 2 for one in attempts) <= 2 * 8 * 2
+    # Two batches of 4 items and 2 tasks may have been in hand of the one that was killed.
+    assert sum(one == 2 for one in attempts) <= 2 * 4 * 2
 
 
 def test_a_picture_is_rendered_and_computed_once_for_both_questions(

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -50,9 +51,10 @@ def answer(
     log: Path | None = None,
     accept_truncated: bool = False,
     eager: bool = True,
+    sampling: dict[str, Any] | None = None,
 ) -> Batch:
     setup = GenerateSetup(
-        connect=lambda: StartedEngine(start, BUILDER, {}),
+        connect=lambda: StartedEngine(start, BUILDER, sampling or {}),
         tasks={"caption": "Describe.", "ocr": "Read."},
         max_images=3,
         max_restarts=0,
@@ -85,6 +87,15 @@ def test_each_item_and_task_makes_one_row(prepare: Prepare, manifest_rows: list[
     assert (rows[0]["prompt_tokens"], rows[0]["output_tokens"], rows[0]["attempts"]) == (5, 2, 1)
     assert (rows[6]["attempts"], rows[6]["retryable"], rows[6]["source"]) == (0, False, None)
     assert {row["manifest"] for row in rows} == {"m.jsonl"}
+
+
+@pytest.mark.parametrize(("max_tokens", "where"), [(3, "sampling.max_tokens"), (48, "max_model_len")])
+def test_a_truncated_answer_says_what_cut_it(
+    prepare: Prepare, manifest_rows: list[pa.Table], max_tokens: int, where: str
+) -> None:
+    rows = answer(Scripted, prepare(manifest_rows[0]), sampling={"max_tokens": max_tokens}).items.to_pylist()
+    assert rows[1]["output_tokens"] == 3
+    assert where in rows[1]["error"]
 
 
 def test_truncated_answers_can_be_accepted(prepare: Prepare, manifest_rows: list[pa.Table]) -> None:
