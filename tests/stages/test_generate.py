@@ -48,6 +48,7 @@ class Dead:
 def answer(
     start: Callable[[], Engine],
     row: pa.Table,
+    *,
     log: Path | None = None,
     accept_truncated: bool = False,
     eager: bool = True,
