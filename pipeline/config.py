@@ -27,9 +27,16 @@ class ColumnsConfig(_Part):
 class ManifestConfig(_Part):
     """What to process."""
 
-    uri: str = Field(description="Parquet, JSONL, CSV, a glob, or a folder of media files")
+    uri: str | Annotated[list[str], Field(min_length=1)] = Field(
+        description="Parquet, JSONL, CSV, tars, a list of URIs, a folder or glob of them or of media files"
+    )
     columns: ColumnsConfig = ColumnsConfig()
     keep: list[str] = Field(default=[], description="columns passed through to the results")
+
+    @property
+    def uris(self) -> list[str]:
+        """All that `uri` names."""
+        return [self.uri] if isinstance(self.uri, str) else self.uri
 
 
 class ModelConfig(_Part):

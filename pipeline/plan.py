@@ -21,7 +21,7 @@ from pipeline.engine.arguments import (
 )
 from pipeline.engine.weights import fingerprint, is_folder_path
 from pipeline.errors import ConfigError, StorageError
-from pipeline.manifest import Manifest, Shard, open_manifest, shards
+from pipeline.manifest import Manifest, Shard, expand_braces, open_manifest, shards
 from pipeline.media.load import MediaLoader
 from pipeline.models.registry import load_spec
 from pipeline.models.spec import Kind, ModelSpec
@@ -91,7 +91,7 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     """
     config = resolved(loaded.run)
     problems: list[str] = []
-    storage = Storage(config.storage, root=_root(config))
+    storage = _storage(config)
     spec = _collect(problems, lambda: _spec_of(config))
     manifest = _collect(problems, lambda: open_manifest(storage, config.manifest, RESERVED))
     _collect(problems, lambda: check_writable(storage, config.output.uri))
@@ -146,7 +146,7 @@ def make_plan(loaded: LoadedConfig) -> Plan:
 
 def resolved(config: RunConfig) -> RunConfig:
     """The configuration with local paths made absolute, so that they mean the same in every process."""
-    manifest = config.manifest.model_copy(update={"uri": _absolute(config.manifest.uri)})
+    manifest = config.manifest.model_copy(update={"uri": list(map(_absolute, config.manifest.uris))})
     output = config.output.model_copy(update={"uri": _absolute(config.output.uri).rstrip("/")})
     roots = [_absolute(root) for root in config.storage.allowed_roots]
     storage = config.storage.model_copy(update={"allowed_roots": roots})
@@ -214,9 +214,17 @@ def _absolute(uri: str) -> str:
     return os.path.abspath(os.path.expanduser(uri.removeprefix("file://")))
 
 
-def _root(config: RunConfig) -> str | None:
-    """The local folder that the manifest's own paths may not leave; None if the manifest is not local."""
-    uri = config.manifest.uri
+def _storage(config: RunConfig) -> Storage:
+    """The run's storage: a local manifest's own paths may not leave the folders of its files."""
+    uris = [uri for written in config.manifest.uris for uri in expand_braces(written)]
+    roots = list(dict.fromkeys(root for uri in uris if (root := _root(uri))))
+    allowed = [*config.storage.allowed_roots, *roots[1:]]
+    storage = config.storage.model_copy(update={"allowed_roots": allowed})
+    return Storage(storage, root=roots[0] if roots else None)
+
+
+def _root(uri: str) -> str | None:
+    """The local folder that a manifest's own paths may not leave; None if the manifest is not local."""
     if scheme_of(uri) != "file":
         return None
     fixed = uri
@@ -300,7 +308,7 @@ def _model_problems(config: RunConfig, spec: ModelSpec) -> list[str]:
 def _modality_problems(config: RunConfig, spec: ModelSpec, manifest: Manifest) -> list[str]:
     lacking = sorted(kinds_of(manifest) - spec.media.keys())
     return [
-        f"model.type: {config.model.type} takes {', '.join(spec.modalities)}, but {config.manifest.uri} "
+        f"model.type: {config.model.type} takes {', '.join(spec.modalities)}, but {manifest.uri} "
         f"has {kind}s; choose a model that takes them"
         for kind in lacking
     ]

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 import pyarrow as pa
 
 from pipeline.config import ColumnsConfig, ManifestConfig
+from pipeline.manifest.json_types import settled
 from pipeline.manifest.manifest import Columns
+from pipeline.manifest.paths import type_at
 
 _ROLES = ("id", "image", "images", "video", "question")
 _SHOWN = 30
 
 
-def choose_columns(config: ColumnsConfig, there: Collection[str]) -> tuple[Columns, list[str]]:
-    """Column of each role: the one named, else the one with the role's own name; and what is wrong."""
+def choose_columns(
+    config: ColumnsConfig, schemas: Sequence[pa.Schema], customary: Mapping[str, Sequence[str]]
+) -> tuple[Columns, list[str]]:
+    """Column of each role: the one named, else the one with the role's own name; and what is wrong.
+
+    `customary` are names for roles that are used where none of the roles with media has a column so (and
+    for the id where it has none).
+    """
+    there = names_of(schemas)
     chosen: dict[str, str] = {}
     problems: list[str] = []
     for role in _ROLES:
         named = getattr(config, role)
         if named is None and role in there:
             chosen[role] = role
-        elif named is not None and named in there:
+        elif named is not None and is_there(named, schemas):
             chosen[role] = named
         elif named is not None:
             problems.append(missing(f"manifest.columns.{role}: the manifest", named, there))
+    has_media = bool(Columns(**chosen).media())
+    for role, names in customary.items():
+        known = next((name for name in names if name in there), None)
+        if known and role not in chosen and not problems and (role == "id" or not has_media):
+            chosen[role] = known
     columns = Columns(**chosen)
     media = list(columns.media().values())
     if not media and not problems:
@@ -37,10 +51,23 @@ def choose_columns(config: ColumnsConfig, there: Collection[str]) -> tuple[Colum
     return columns, problems
 
 
-def check_keep(config: ManifestConfig, there: Collection[str], reserved: Collection[str]) -> list[str]:
+def names_of(schemas: Sequence[pa.Schema]) -> list[str]:
+    """The columns of all files, each once."""
+    return list(dict.fromkeys(name for schema in schemas for name in schema.names))
+
+
+def is_there(name: str, schemas: Sequence[pa.Schema]) -> bool:
+    """Whether any file has the column, or a field at that dotted path."""
+    return any(type_at(schema, name) is not None for schema in schemas)
+
+
+def check_keep(config: ManifestConfig, schemas: Sequence[pa.Schema], reserved: Collection[str]) -> list[str]:
     """What is wrong with the columns to pass through."""
+    there = names_of(schemas)
     problems = [
-        missing("manifest.keep: the manifest", name, there) for name in config.keep if name not in there
+        missing("manifest.keep: the manifest", name, there)
+        for name in config.keep
+        if not is_there(name, schemas)
     ]
     problems += [
         f"manifest.keep: {name!r} is the name of a result column; rename it in the manifest"
@@ -63,9 +90,8 @@ def unify_keep(names: Iterable[str], schemas: dict[str, pa.Schema]) -> tuple[pa.
     fields: list[pa.Field] = []
     problems: list[str] = []
     for name in names:
-        types = {
-            file: _plain(schema.field(name).type) for file, schema in schemas.items() if name in schema.names
-        }
+        found = {file: type_at(schema, name) for file, schema in schemas.items()}
+        types = {file: _plain(kind) for file, kind in found.items() if kind is not None}
         try:
             merged = pa.unify_schemas(
                 [pa.schema([(name, kind)]) for kind in types.values()], promote_options="permissive"
@@ -78,11 +104,17 @@ def unify_keep(names: Iterable[str], schemas: dict[str, pa.Schema]) -> tuple[pa.
     return pa.schema(fields), problems
 
 
+def settle_keep(names: Iterable[str], schemas: dict[str, pa.Schema]) -> pa.Schema:
+    """The types of the columns to pass through where they come from JSON: text for what has several."""
+    found = {name: [type_at(schema, name) or pa.null() for schema in schemas.values()] for name in names}
+    return pa.schema([(name, settled(kinds)) for name, kinds in found.items()])
+
+
 def check_types(columns: Columns, schema: pa.Schema, file: str) -> list[str]:
     """What is wrong with the declared types of a Parquet file's columns."""
     problems: list[str] = []
     for role, column in columns.named().items():
-        kind = _plain(schema.field(column).type)
+        kind = _plain(type_at(schema, column) or pa.null())
         if not _suits(role, kind):
             problems.append(f"manifest.columns.{role}: {column!r} of {file} is {kind}; {_WANTED[role]}")
     return problems

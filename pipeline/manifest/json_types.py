@@ -17,14 +17,25 @@ _INT64 = range(-(2**63), 2**63)
 
 def infer(values: Iterable[object]) -> pa.DataType:
     """The type that holds all the values. What has several types, or none, is kept as text."""
+    return settled([type_of_all(values)])
+
+
+def type_of_all(values: Iterable[object]) -> pa.DataType:
+    """The type of all the values as far as they tell it: null where there are none."""
     try:
-        return _settle(reduce(_merge, map(_type_of, values), pa.null()))
+        return reduce(_merge, map(_type_of, values), pa.null())
     except UnicodeEncodeError:  # a name inside that is no text
         return pa.string()
 
 
+def settled(kinds: Iterable[pa.DataType]) -> pa.DataType:
+    """The type that holds the values of all these types, with text for what is still unknown."""
+    return _settle(reduce(_merge, kinds, pa.null()))
+
+
 def shape(value: Any, kind: pa.DataType) -> object:
-    """The value as `kind` takes it; where `kind` is text, other values become their JSON text.
+    """The value as `kind` takes it; where `kind` is text, other values become their JSON text. Bytes, which
+    JSON has not, are for values from elsewhere.
 
     Raises:
         ValueError: the value is not of that type.
@@ -33,6 +44,8 @@ def shape(value: Any, kind: pa.DataType) -> object:
         return None
     if pa.types.is_string(kind):
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if pa.types.is_large_binary(kind) and isinstance(value, bytes):
+        return value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if pa.types.is_boolean(kind) and isinstance(value, bool):
         return value

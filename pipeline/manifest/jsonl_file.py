@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pipeline.manifest.json_types import infer
 from pipeline.manifest.manifest import Manifest, Probe
+from pipeline.manifest.paths import value_at
 from pipeline.manifest.records import BLOCK_BYTES, records, text_start
 from pipeline.manifest.shard import Shard
 from pipeline.manifest.source import open_exact
@@ -41,7 +42,7 @@ def probe_jsonl(storage: Storage, info: FileInfo) -> Probe:
     reason = ""
     for record in sample:
         try:
-            objects.append(_object(record))
+            objects.append(json_object(record))
         except ValueError as error:
             reason = reason or f" ({error})"
     if sample and _begins_array(sample[0]):
@@ -65,32 +66,48 @@ def read_jsonl(
 
 
 def parse_jsonl(record: bytes, columns: Collection[str]) -> dict[str, Any]:
-    """The `columns` that the object of a line has.
+    """The `columns` (names, or dotted paths into objects) of the object of a line, None where it has not.
 
     Raises:
         ValueError: it is no UTF-8, no JSON, no object, or holds what is no text, with the reason.
     """
-    value = _object(record)
-    wanted = {name: value[name] for name in columns if name in value}
-    if rb"\ud" in record.lower() and not _is_text(json.dumps(wanted, ensure_ascii=False)):
-        raise ValueError("the line has half a surrogate pair (\\ud…), which is no text")
+    value = json_object(record)
+    wanted = {name: value_at(value, name) for name in columns}
+    check_text(record, wanted)
     return wanted
 
 
-def _object(record: bytes) -> dict[str, Any]:
+def json_object(record: bytes, what: str = "line") -> dict[str, Any]:
+    """The JSON object that is the text of a line, or of what else.
+
+    Raises:
+        ValueError: it is no UTF-8, no JSON, no object, or nested too deeply, with the reason.
+    """
     try:
         value = json.loads(record.decode())
     except json.JSONDecodeError as error:
-        raise ValueError(f"the line is no JSON: {error.msg} at character {error.pos + 1}") from error
+        raise ValueError(f"the {what} is no JSON: {error.msg} at character {error.pos + 1}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"the line is no UTF-8: {error.reason} at byte {error.start + 1}") from error
+        raise ValueError(f"the {what} is no UTF-8: {error.reason} at byte {error.start + 1}") from error
     except RecursionError as error:
-        raise ValueError("the line is nested too deeply") from error
+        raise ValueError(f"the {what} is nested too deeply") from error
+    except ValueError as error:  # a number of more digits than Python reads
+        raise ValueError(f"the {what} is no JSON that can be read: {error}") from error
     if not isinstance(value, dict):
-        raise ValueError(f"the line is a JSON {type(value).__name__} where an object belongs")
+        raise ValueError(f"the {what} is a JSON {type(value).__name__} where an object belongs")
     if record.count(b"[") + record.count(b"{") > MAX_DEPTH and not _is_flat(value):
-        raise ValueError("the line is nested too deeply")
+        raise ValueError(f"the {what} is nested too deeply")
     return value
+
+
+def check_text(record: bytes, values: Mapping[str, Any], what: str = "line") -> None:
+    """Refuse values out of a record that cannot be written as text: JSON can spell half a character.
+
+    Raises:
+        ValueError: there is such a one.
+    """
+    if rb"\ud" in record.lower() and not _is_text(json.dumps(values, ensure_ascii=False)):
+        raise ValueError(f"the {what} has half a surrogate pair (\\ud…), which is no text")
 
 
 def _is_flat(value: object) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.errors import ConfigError
 from pipeline.manifest.manifest import Format
+from pipeline.manifest.media_names import extension_of, is_image, is_video
 from pipeline.storage import FileInfo, Storage, parent, scheme_of
 
 _ROWS = {
@@ -16,50 +17,33 @@ _ROWS = {
     ".ndjson": Format.JSONL,
     ".csv": Format.CSV,
     ".tsv": Format.TSV,
+    ".tar": Format.TAR,
 }
-_IMAGES = frozenset(
-    [
-        ".jpg",
-        ".jpeg",
-        ".jpe",
-        ".png",
-        ".webp",
-        ".gif",
-        ".bmp",
-        ".tif",
-        ".tiff",
-        ".avif",
-        ".heic",
-        ".heif",
-        ".jp2",
-    ]
-)
-_VIDEOS = frozenset(
-    [".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".wmv", ".flv", ".ogv", ".3gp"]
-)
-_COMPRESSED = re.compile(r"\.(jsonl|ndjson|csv|tsv)\.(gz|zst|bz2|xz|zip)$", re.IGNORECASE)
+_COMPRESSED = re.compile(r"(\.(jsonl|ndjson|csv|tsv|txt|tar)\.(gz|zst|bz2|xz|zip)|\.tgz)$", re.IGNORECASE)
 _HIDDEN = re.compile(r"(^|/)\.")
 _MAGIC = re.compile(r"[*?\[]")
+_METADATA = re.compile(r"(^|/)metadata\.(jsonl|csv|parquet)$")
 _FORMATS = (
-    "a manifest is .parquet, .jsonl, .ndjson, .csv or .tsv, a folder or glob of those, "
+    "a manifest is .parquet, .jsonl, .ndjson, .csv, .tsv or .tar, a folder or glob of those, a .txt of URIs, "
     "or a folder or glob of image and video files"
 )
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The files of a manifest, sorted by name: `names` are their paths relative to the folder `base`."""
+    """The files of a manifest, sorted by name: `names` are their paths relative to the folder `base`.
+
+    `media` are the paths of media files that lie beside manifest files which describe them; `label` is the
+    path of `base` below the folder of a manifest of several URIs.
+    """
 
     base: str
     format: Format
     files: list[FileInfo]
     names: list[str]
     ignored: int
-
-
-def is_video(path: str) -> bool:
-    """Whether a file's extension says that it is a video."""
-    return _extension(path) in _VIDEOS
+    media: tuple[str, ...] = ()
+    label: str = ""
 
 
 def list_files(storage: Storage, uri: str) -> Listing:
@@ -108,48 +92,68 @@ def _named(base: str, found: list[FileInfo]) -> list[tuple[str, FileInfo]]:
 
 
 def _sort_out(uri: str, base: str, named: list[tuple[str, FileInfo]]) -> Listing:
-    compressed = [name for name, _ in named if _COMPRESSED.search(name)]
-    if compressed:
-        raise ConfigError(
-            [
-                f"manifest.uri: {_some(compressed)}: a compressed text file cannot be read from the middle, "
-                "so its rows cannot be shared out; decompress it (gunzip FILE.gz), or convert it to Parquet"
-            ]
-        )
-    rows = [(name, info) for name, info in named if _extension(name) in _ROWS]
-    media = [(name, info) for name, info in named if _extension(name) in _IMAGES | _VIDEOS]
-    formats = sorted({_ROWS[_extension(name)] for name, _ in rows})
-    if rows and media:
+    _refuse_compressed(named)
+    # Texts lie in many a folder: only who names them has lists of URIs in them.
+    formats_of = _ROWS | ({".txt": Format.URLS} if extension_of(uri) == ".txt" else {})
+    rows = [(name, info) for name, info in named if extension_of(name) in formats_of]
+    media = [(name, info) for name, info in named if is_image(name) or is_video(name)]
+    rows = _without_logs(rows)
+    formats = sorted({formats_of[extension_of(name)] for name, _ in rows})
+    if rows and media and not all(_METADATA.search(name) for name, _ in rows):
         raise ConfigError(
             [
                 f"manifest.uri: {uri} has both manifest files ({_some([n for n, _ in rows])}) and media "
                 f"files ({_some([n for n, _ in media])}); name the manifest file, or a glob such as "
-                f"{base}/**/*{_extension(media[0][0])}"
+                f"{base}/**/*{extension_of(media[0][0])}"
             ]
         )
     if len(formats) > 1:
         raise ConfigError(
             [
                 f"manifest.uri: {uri} has manifest files of several formats ({', '.join(formats)}); "
-                f"choose one with a glob such as {base}/**/*.{formats[0]}"
+                f"choose one with a glob such as {base}/**/*.{formats[0]}, or name several in a list"
             ]
         )
     if not rows and not media:
-        others = f"; what is there: {_some([n for n, _ in named])}" if named else ""
-        raise ConfigError([f"manifest.uri: {uri} has no manifest or media file{others}; {_FORMATS}"])
+        raise ConfigError([f"manifest.uri: {uri} {_nothing([name for name, _ in named])}"])
     chosen = sorted(rows or media, key=lambda entry: entry[0])
+    beside = tuple(name for name, _ in media) if rows else ()
     return Listing(
         base,
         formats[0] if rows else Format.MEDIA,
         [info for _, info in chosen],
         [name for name, _ in chosen],
-        len(named) - len(chosen),
+        len(named) - len(chosen) - len(beside),
+        beside,
     )
 
 
-def _extension(path: str) -> str:
-    name = path.rpartition("/")[2]
-    return name[name.rfind(".") :].lower() if "." in name else ""
+def _refuse_compressed(named: list[tuple[str, FileInfo]]) -> None:
+    compressed = [name for name, _ in named if _COMPRESSED.search(name)]
+    if compressed:
+        raise ConfigError(
+            [
+                f"manifest.uri: {_some(compressed)}: a compressed text or tar cannot be read from the middle, "
+                "so its rows cannot be shared out; decompress it (gunzip FILE.gz), or convert text to Parquet"
+            ]
+        )
+
+
+def _without_logs(rows: list[tuple[str, FileInfo]]) -> list[tuple[str, FileInfo]]:
+    """The row files without the Parquet that img2dataset lays beside each tar, of the same name."""
+    stems = {name.removesuffix(".tar") for name, _ in rows if name.endswith(".tar")}
+    return [(n, i) for n, i in rows if not (n.endswith(".parquet") and n.removesuffix(".parquet") in stems)]
+
+
+def _nothing(names: list[str]) -> str:
+    """Why there is no manifest among the names, and what to do."""
+    if any(name.endswith(".arrow") for name in names):
+        return (
+            "has Arrow files, which datasets' save_to_disk makes: write them as Parquet, "
+            "datasets.load_from_disk(FOLDER).to_parquet(FILE)"
+        )
+    others = f"; what is there: {_some(names)}" if names else ""
+    return f"has no manifest or media file{others}; {_FORMATS}"
 
 
 def _some(names: list[str]) -> str:

@@ -17,6 +17,10 @@ class Format(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     TSV = "tsv"
+    URLS = "txt"
+    """One URI a line."""
+    TAR = "tar"
+    """WebDataset: the members of a sample are a row."""
     MEDIA = "media"
     """No file of rows: the media files of a folder or glob, one row each."""
 
@@ -45,11 +49,23 @@ class MediaPaths:
 
 
 @dataclass(frozen=True)
+class Samples:
+    """A tar's index: `starts[i]` is the byte at which sample i begins (int64), `end` where the last ends."""
+
+    starts: pa.Int64Array
+    end: int
+
+
+Index = RowGroups | Offsets | Samples
+
+
+@dataclass(frozen=True)
 class ManifestFile:
     """One file of rows, or the one listing of a media folder.
 
-    `name` is its path relative to the manifest's folder ("" for a listing), `fingerprint` changes when the
-    file (or any file of the listing) does, `header` holds the columns of a CSV in their order.
+    `name` is its path relative to the manifest's folder ("" for the listing of that folder itself),
+    `fingerprint` changes when the file (or any file of the listing) does, `header` holds the columns of a
+    CSV in their order.
     """
 
     uri: str
@@ -58,7 +74,7 @@ class ManifestFile:
     rows: int
     fingerprint: str
     header: tuple[str, ...] = ()
-    index: RowGroups | Offsets | MediaPaths | None = None
+    index: Index | MediaPaths | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +124,7 @@ class Probe:
 
     schema: pa.Schema
     rows: int
-    index: RowGroups | Offsets
+    index: Index
     header: tuple[str, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""A folder or glob of media files: each file a row, its relative path the id."""
+"""A folder or glob of media files: each file a row, its path relative to the manifest's folder the id."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from pipeline.manifest.listing import Listing, is_video
+from pipeline.manifest.listing import Listing
 from pipeline.manifest.manifest import Format, Manifest, ManifestFile, MediaPaths, fingerprint_of
+from pipeline.manifest.media_names import is_video
 from pipeline.manifest.rows import RawRow, build_table, keep_array
 from pipeline.manifest.shard import Shard
 
@@ -19,7 +20,9 @@ def list_media(listing: Listing) -> ManifestFile:
     for name, info in zip(listing.names, listing.files, strict=True):
         digest.update(f"{name}\0{fingerprint_of(info)}\0".encode(errors="surrogateescape"))
     paths = MediaPaths(pa.array(listing.names, pa.string()))
-    return ManifestFile(listing.base, "", Format.MEDIA, len(listing.names), digest.hexdigest(), index=paths)
+    return ManifestFile(
+        listing.base, listing.label, Format.MEDIA, len(listing.names), digest.hexdigest(), index=paths
+    )
 
 
 def read_media(manifest: Manifest, shard: Shard, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
@@ -29,7 +32,9 @@ def read_media(manifest: Manifest, shard: Shard, ranges: Sequence[tuple[int, int
         raise TypeError(f"shard {shard.name} is not of a media folder")
     for start, stop in ranges:
         paths = shard.seek.paths.slice(start - shard.start, stop - start).to_pylist()
+        named = [(f"{file.name}/{path}" if file.name else path, path) for path in paths]
         rows = [
-            RawRow({"id": path, "video" if is_video(path) else "image": f"{file.uri}/{path}"}) for path in paths
+            RawRow({"id": name, "video" if is_video(path) else "image": f"{file.uri}/{path}"})
+            for name, path in named
         ]
         yield build_table(manifest, file, start, rows, keep_array(manifest.keep, [], len(rows)))

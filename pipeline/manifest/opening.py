@@ -2,122 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
 from pipeline.config import ManifestConfig
 from pipeline.errors import ConfigError
-from pipeline.manifest.columns import check_keep, check_types, choose_columns, missing, unify_keep
+from pipeline.manifest.columns import (
+    check_keep,
+    check_types,
+    choose_columns,
+    is_there,
+    missing,
+    settle_keep,
+    unify_keep,
+)
 from pipeline.manifest.csv_file import DELIMITERS, probe_csv
 from pipeline.manifest.jsonl_file import probe_jsonl
-from pipeline.manifest.listing import Listing, is_video, list_files
+from pipeline.manifest.listing import Listing
 from pipeline.manifest.manifest import Columns, Format, Manifest, ManifestFile, Probe, fingerprint_of
 from pipeline.manifest.media_folder import list_media
+from pipeline.manifest.media_names import is_video
 from pipeline.manifest.parquet_file import probe_parquet
+from pipeline.manifest.paths import type_at
+from pipeline.manifest.several import expand_braces, list_manifest
+from pipeline.manifest.tar_file import probe_tar
+from pipeline.manifest.tar_rows import IMAGES_OF, JSON, KEY, VIDEO_OF
+from pipeline.manifest.url_list import probe_urls
 from pipeline.storage import FileInfo, Storage
 
-_THREADS = 8
+MAX_COLUMNS = 10_000
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class _File:
+    info: FileInfo
+    name: str
+    format: Format
 
 
 def open_manifest(storage: Storage, config: ManifestConfig, reserved: Collection[str] = ()) -> Manifest:
-    """Find the manifest's rows and columns: Parquet by its footers, text by reading it once in blocks.
+    """Find the manifest's rows and columns: of Parquet by footers, of tars by headers, of text by reading it.
 
     `reserved` are the names of the result columns, which no column passed through may have.
 
     Raises:
         ConfigError: with every problem found, each with its cure.
     """
-    listing = list_files(storage, config.uri)
-    if listing.format is Format.MEDIA:
-        return _open_media(listing, config)
-    probes, problems = _probe_all(storage, listing)
+    listings = list_manifest(storage, list(chain.from_iterable(map(expand_braces, config.uris))))
+    if listings[0].format is Format.MEDIA:
+        return _open_media(listings, config)
+    files = [
+        _File(info, name, listing.format)
+        for listing in listings
+        for info, name in zip(listing.files, listing.names, strict=True)
+    ]
+    probes, problems = _probe_all(storage, files, config)
     schemas = {name: probe.schema for name, probe in probes.items() if probe.rows}
     if not schemas:
-        raise ConfigError(problems or [f"manifest.uri: {config.uri} has no rows"])
-    there = list(dict.fromkeys(name for schema in schemas.values() for name in schema.names))
-    columns, wrong = choose_columns(config.columns, there)
-    problems += wrong + check_keep(config, there, reserved)
-    used = dict.fromkeys([*columns.named().values(), *(column for column in config.keep if column in there)])
-    for name, schema in schemas.items():
-        problems += _check_file(listing.format, name, schema, columns, used)
+        raise ConfigError(problems or [f"manifest.uri: {', '.join(config.uris)} has no rows"])
+    every = list(schemas.values())
+    columns, wrong = choose_columns(config.columns, every, _customary(listings))
+    problems += wrong + check_keep(config, every, reserved)
+    kept = [column for column in config.keep if is_there(column, every)]
+    used = dict.fromkeys([*columns.named().values(), *kept])
+    for file in files:
+        if file.name in schemas:
+            problems += _check_file(file.format, file.name, schemas[file.name], columns, used)
     if problems:
         raise ConfigError(problems)
-    keep, problems = unify_keep(config.keep, schemas)
+    if listings[0].format is Format.TAR:
+        keep = settle_keep(config.keep, schemas)
+    else:
+        keep, problems = unify_keep(config.keep, schemas)
     if problems:
         raise ConfigError(problems)
-    files = tuple(
-        ManifestFile(
-            info.uri, name, listing.format, found.rows, fingerprint_of(info), found.header, found.index
-        )
-        for name, info, found in zip(listing.names, listing.files, probes.values(), strict=True)
-    )
     return Manifest(
-        config.uri,
-        files,
+        ", ".join(config.uris),
+        tuple(_opened(file, found) for file, found in zip(files, probes.values(), strict=True)),
         columns,
         keep,
         has_images=columns.image is not None or columns.images is not None,
         has_videos=columns.video is not None,
-        ignored=listing.ignored,
+        ignored=sum(listing.ignored for listing in listings),
     )
 
 
-def _open_media(listing: Listing, config: ManifestConfig) -> Manifest:
+def _customary(listings: Sequence[Listing]) -> dict[str, tuple[str, ...]]:
+    """What columns are called where none has a role's name, in the order in which they are taken."""
+    if listings[0].format is Format.TAR:
+        return {"id": (KEY,), "images": (IMAGES_OF,), "video": (VIDEO_OF,)}
+    beside = list(chain.from_iterable(listing.media for listing in listings))
+    if beside and all(map(is_video, beside)):
+        return {"video": ("file_name",)}
+    return {"image": ("image_url", "url", "file_name")}
+
+
+def _opened(file: _File, found: Probe) -> ManifestFile:
+    fingerprint = fingerprint_of(file.info)
+    return ManifestFile(
+        file.info.uri, file.name, file.format, found.rows, fingerprint, found.header, found.index
+    )
+
+
+def _open_media(listings: Sequence[Listing], config: ManifestConfig) -> Manifest:
     named = [f"manifest.columns.{role}" for role, column in config.columns if column is not None]
     if config.keep:
         named.append("manifest.keep")
     if named:
         cure = "remove it, or list the files in a JSONL, CSV or Parquet manifest"
         raise ConfigError(
-            [f"{field}: {config.uri} are media files, without columns; {cure}" for field in named]
+            [f"{field}: {', '.join(config.uris)} are media files, without columns; {cure}" for field in named]
         )
-    videos = sum(map(is_video, listing.names))
+    names = list(chain.from_iterable(listing.names for listing in listings))
+    videos = sum(map(is_video, names))
     return Manifest(
-        config.uri,
-        (list_media(listing),),
+        ", ".join(config.uris),
+        tuple(map(list_media, listings)),
         Columns(),
         pa.schema([]),
-        has_images=videos < len(listing.names),
+        has_images=videos < len(names),
         has_videos=videos > 0,
-        ignored=listing.ignored,
+        ignored=sum(listing.ignored for listing in listings),
     )
 
 
-def _probe_all(storage: Storage, listing: Listing) -> tuple[dict[str, Probe], list[str]]:
+def _probe_all(
+    storage: Storage, files: Sequence[_File], config: ManifestConfig
+) -> tuple[dict[str, Probe], list[str]]:
     """Look into every file: name → what was found, in order; and why some cannot be read."""
-    with ThreadPoolExecutor(min(_THREADS, len(listing.files))) as pool:
-        found = list(pool.map(lambda info: _probe(storage, info, listing.format), listing.files))
+    wanted = [*config.keep, *(column for _, column in config.columns if column)]
+    wants_json = any(name.partition(".")[0] == JSON for name in wanted)
+    with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
+        found = list(pool.map(lambda file: _probe(storage, file, wants_json), files))
     problems = [problem for problem in found if isinstance(problem, str)]
-    return {n: p for n, p in zip(listing.names, found, strict=True) if isinstance(p, Probe)}, problems
+    return {f.name: p for f, p in zip(files, found, strict=True) if isinstance(p, Probe)}, problems
 
 
-def _probe(storage: Storage, info: FileInfo, form: Format) -> Probe | str:
+def _probe(storage: Storage, file: _File, wants_json: bool) -> Probe | str:
+    info, form = file.info, file.format
+    where = f"manifest.uri: {info.uri} cannot be read as {form.value}"
     try:
-        if form is Format.PARQUET:
-            return probe_parquet(storage, info)
-        if form is Format.JSONL:
-            return probe_jsonl(storage, info)
-        return probe_csv(storage, info, DELIMITERS[form])
+        match form:
+            case Format.PARQUET:
+                found = probe_parquet(storage, info)
+            case Format.JSONL:
+                found = probe_jsonl(storage, info)
+            case Format.TAR:
+                found = probe_tar(storage, info, wants_json)
+            case Format.URLS:
+                found = probe_urls(storage, info)
+            case _:
+                found = probe_csv(storage, info, DELIMITERS[form])
     except (OSError, EOFError, ValueError) as error:
-        return f"manifest.uri: {info.uri} cannot be read as {form.value}: {error}"
+        return f"{where}: {error}"
+    if len(found.schema) > MAX_COLUMNS:
+        return f"{where}: it has {len(found.schema):,} columns, more than {MAX_COLUMNS:,}"
+    return found
 
 
 def _check_file(
     form: Format, name: str, schema: pa.Schema, columns: Columns, used: Collection[str]
 ) -> list[str]:
     """Whether one file has the columns that the manifest uses, each once and of a type that suits."""
-    twice = [column for column in used if schema.names.count(column) > 1]
+    tops = dict.fromkeys(column if column in schema.names else column.partition(".")[0] for column in used)
+    twice = [column for column in tops if schema.names.count(column) > 1]
     if twice:
         return [f"manifest.uri: {name} has the column {column!r} more than once" for column in twice]
-    if form is Format.JSONL:
-        # A JSON object may leave out what it has not, so only a file without any media is a mistake.
+    if form in (Format.JSONL, Format.TAR, Format.URLS):
+        # An object or a sample may leave out what it has not: only a file without any media is a mistake.
         media = list(columns.media().values())
-        if media and not any(column in schema.names for column in media):
+        if media and not any(type_at(schema, column) is not None for column in media):
             return [missing(f"manifest.uri: {name}", media[0], schema.names)]
         return []
-    lacking = [column for column in used if column not in schema.names]
+    lacking = [column for column in used if type_at(schema, column) is None]
     if lacking:
         return [missing(f"manifest.uri: {name}, unlike other files,", c, schema.names) for c in lacking]
     return check_types(columns, schema, name) if form is Format.PARQUET else []

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.manifest.manifest import Manifest, Probe, RowGroups
+from pipeline.manifest.paths import column_at
 from pipeline.manifest.rows import RawRow, build_table, keep_array
 from pipeline.manifest.shard import Shard
 from pipeline.manifest.source import open_exact
@@ -118,7 +119,7 @@ def _rows(manifest: Manifest, table: pa.Table) -> tuple[list[RawRow], pa.StructA
 
 
 def _values(table: pa.Table, column: str, troubles: list[list[str]]) -> list[Any]:
-    chunked = table.column(column)
+    chunked = column_at(table, column)
     try:
         return list(chunked.to_pylist())
     except UnicodeDecodeError:
@@ -134,7 +135,7 @@ def _value(scalar: pa.Scalar, column: str, trouble: list[str]) -> Any:
 
 
 def _kept(table: pa.Table, field: pa.Field, troubles: list[list[str]]) -> pa.Array:
-    array = table.column(field.name).cast(field.type).combine_chunks()
+    array = column_at(table, field.name).cast(field.type).combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, field.type)
     try:

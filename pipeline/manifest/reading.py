@@ -13,6 +13,8 @@ from pipeline.manifest.manifest import Format, Manifest, ManifestFile, fingerpri
 from pipeline.manifest.media_folder import read_media
 from pipeline.manifest.parquet_file import read_parquet
 from pipeline.manifest.shard import Shard
+from pipeline.manifest.tar_file import read_tar
+from pipeline.manifest.url_list import read_urls
 from pipeline.storage import Storage
 
 
@@ -40,6 +42,10 @@ def read(
         yield from read_parquet(storage, manifest, shard, ranges)
     elif file.format is Format.JSONL:
         yield from read_jsonl(storage, manifest, shard, ranges)
+    elif file.format is Format.TAR:
+        yield from read_tar(storage, manifest, shard, ranges)
+    elif file.format is Format.URLS:
+        yield from read_urls(storage, manifest, shard, ranges)
     else:
         yield from read_csv(storage, manifest, shard, ranges)
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from pipeline.manifest.manifest import Manifest, ManifestFile, MediaPaths, Offsets, RowGroups
+from pipeline.manifest.manifest import Manifest, ManifestFile, MediaPaths, Offsets, RowGroups, Samples
 
 _NAME_LENGTH = 60
 
@@ -35,7 +35,7 @@ class Shard:
     file: int
     start: int
     stop: int
-    seek: ByteRange | MediaPaths | None
+    seek: ByteRange | MediaPaths | Samples | None
 
     @property
     def rows(self) -> int:
@@ -80,7 +80,7 @@ def _cuts(file: ManifestFile, shard_rows: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _seek(file: ManifestFile, start: int, stop: int) -> ByteRange | MediaPaths | None:
+def _seek(file: ManifestFile, start: int, stop: int) -> ByteRange | MediaPaths | Samples | None:
     match file.index:
         case RowGroups():
             return None
@@ -89,6 +89,9 @@ def _seek(file: ManifestFile, start: int, stop: int) -> ByteRange | MediaPaths |
             behind = -(-stop // stride)
             end = starts[behind].as_py() if behind < len(starts) else size
             return ByteRange(starts[first].as_py(), end, skip)
+        case Samples(starts, end):
+            behind = starts[stop].as_py() if stop < len(starts) else end
+            return Samples(pa.concat_arrays([starts.slice(start, stop - start)]), behind)
         case MediaPaths(paths):
             # A slice would be pickled together with the whole listing: copy it.
             return MediaPaths(pa.concat_arrays([paths.slice(start, stop - start)]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,14 @@ from pipeline.manifest.shard import ByteRange, Shard
 
 Parse = Callable[[bytes], dict[str, Any]]
 """A record → its values by column; raises ValueError that says what is wrong with the record."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A row's values by column, as far as there are any, and what is wrong with it as a whole."""
+
+    values: Mapping[str, Any]
+    problem: str | None = None
 
 
 def byte_range(shard: Shard) -> ByteRange:
@@ -41,37 +50,35 @@ def read_text(
         wanted = [record for _, record in islice(found, start - row, stop - row)]
         if len(wanted) != stop - start:
             raise EOFError(f"{manifest.files[shard.file].uri} has fewer rows than when it was opened")
-        yield _table(manifest, shard, start, [_parse(record, parse) for record in wanted])
+        yield table_of(manifest, shard, start, [_parse(record, parse) for record in wanted])
         row = stop
 
 
-def _parse(record: bytes | None, parse: Parse) -> dict[str, Any] | str:
+def _parse(record: bytes | None, parse: Parse) -> Parsed:
     if record is None:
-        return f"the row has more than {MAX_RECORD_BYTES >> 20} MiB"
+        return Parsed({}, f"the row has more than {MAX_RECORD_BYTES >> 20} MiB")
     try:
-        return parse(record)
+        return Parsed(parse(record))
     except ValueError as error:
-        return str(error)
+        return Parsed({}, str(error))
 
 
-def _table(manifest: Manifest, shard: Shard, start: int, parsed: list[dict[str, Any] | str]) -> pa.Table:
+def table_of(manifest: Manifest, shard: Shard, start: int, parsed: Sequence[Parsed]) -> pa.Table:
+    """The canonical table of the rows from `start` on."""
     roles = manifest.columns.named()
     rows: list[RawRow] = []
     kept: list[dict[str, object]] = []
-    for values in parsed:
-        if isinstance(values, str):
-            rows.append(RawRow({}, values))
-            kept.append({})
-            continue
-        keep, trouble = _keep(manifest, values)
-        rows.append(RawRow({role: values.get(column) for role, column in roles.items()}, trouble))
+    for one in parsed:
+        keep, trouble = _keep(manifest, one.values)
+        values = {role: one.values.get(column) for role, column in roles.items()}
+        rows.append(RawRow(values, one.problem or trouble))
         kept.append(keep)
     arrays = [pa.array([row.get(field.name) for row in kept], field.type) for field in manifest.keep]
     file = manifest.files[shard.file]
     return build_table(manifest, file, start, rows, keep_array(manifest.keep, arrays, len(rows)))
 
 
-def _keep(manifest: Manifest, values: dict[str, Any]) -> tuple[dict[str, object], str | None]:
+def _keep(manifest: Manifest, values: Mapping[str, Any]) -> tuple[dict[str, object], str | None]:
     keep: dict[str, object] = {}
     troubles: list[str] = []
     for field in manifest.keep:

@@ -23,7 +23,8 @@ def storage() -> Storage:
 @pytest.fixture
 def opened(storage: Storage) -> Callable[..., Manifest]:
     def open_it(uri: Any, reserved: tuple[str, ...] = (), **config: Any) -> Manifest:
-        return open_manifest(storage, ManifestConfig(uri=str(uri), **config), reserved)
+        uris = list(map(str, uri)) if isinstance(uri, list) else str(uri)
+        return open_manifest(storage, ManifestConfig(uri=uris, **config), reserved)
 
     return open_it
 

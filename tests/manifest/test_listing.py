@@ -59,9 +59,9 @@ def test_an_unknown_scheme_is_a_config_problem(problems):
 
 
 def test_manifests_beside_media_are_refused(problems, tmp_path):
-    fill(tmp_path, "metadata.jsonl", "one.JPG")
+    fill(tmp_path, "rows.jsonl", "one.JPG")
     (only,) = problems(tmp_path)
-    assert "metadata.jsonl" in only
+    assert "rows.jsonl" in only
     assert f"{tmp_path}/**/*.jpg" in only
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random import randbytes
+from random import Random, randbytes
 
 import fsspec
 import pyarrow as pa
@@ -12,7 +12,9 @@ from moto.server import ThreadedMotoServer
 from s3fs.core import S3File
 
 from pipeline.config import S3Config, StorageConfig
+from pipeline.manifest import read, shards
 from pipeline.storage import Storage
+from tests.manifest.tars import python_tar
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,36 @@ def test_a_media_folder(opened, all_rows, storage):
     assert opened("s3://bucket/p").files[0].fingerprint == before
     fs.pipe("bucket/p/a/d.mp4", b"3")
     assert opened("s3://bucket/p").files[0].fingerprint != before
+
+
+def test_tars_are_read_once_planning_included(opened, all_rows, storage, fetched):
+    noise = Random(0)
+    expected = {f"{n:04d}": noise.randbytes(noise.randint(8_000, 40_000)) for n in range(400)}
+    fs, _ = storage.filesystem("s3://bucket/x")
+    total = 0
+    for tar in range(2):
+        members = {f"{k}.jpg": v for k, v in list(expected.items())[tar * 200 : tar * 200 + 200]}
+        texts = {name.replace("jpg", "json"): b'{"caption": "c"}' for name in members}
+        data = python_tar(dict(sorted((members | texts).items())))
+        fs.pipe(f"bucket/{tar:05d}.tar", data)
+        total += len(data)
+    manifest = opened("s3://bucket/{00000..00001}.tar", keep=["json.caption"])
+    planned, requests = sum(fetched), len(fetched)
+    assert planned < 0.08 * total
+    assert requests < 2 * 400 + 40
+    fetched.clear()
+    rows = all_rows(manifest, shard_rows=128)
+    assert {row["id"]: row["images"][0]["data"] for row in rows} == expected
+    assert {row["keep"]["json.caption"] for row in rows} == {"c"}
+    assert planned + sum(fetched) < 1.08 * total
+
+
+def test_a_range_of_a_tar_is_one_request_of_its_own_bytes(opened, storage, fetched):
+    fs, _ = storage.filesystem("s3://bucket/x")
+    fs.pipe("bucket/m.tar", python_tar({f"{n:03d}.jpg": bytes(5120) for n in range(100)}))
+    manifest = opened("s3://bucket/m.tar")
+    (shard,) = shards(manifest, 100)
+    fetched.clear()
+    tables = list(read(storage, manifest.for_workers(), shard, [(10, 20), (20, 30), (50, 51)]))
+    assert [table.num_rows for table in tables] == [10, 10, 1]
+    assert fetched == [20 * (5120 + 512), 5120 + 512]

@@ -40,10 +40,18 @@ def test_all_problems_at_once(problems, csv_file):
 
 
 def test_no_media_column(problems, tmp_path):
-    (tmp_path / "m.csv").write_text("id,url\n1,/x.jpg\n")
+    (tmp_path / "m.csv").write_text("id,link\n1,/x.jpg\n")
     assert problems(tmp_path / "m.csv") == [
-        "manifest.columns: no column has media; name one as image, images or video (its columns: id, url)"
+        "manifest.columns: no column has media; name one as image, images or video (its columns: id, link)"
     ]
+
+
+@pytest.mark.parametrize("name", ["image_url", "url", "file_name"])
+def test_a_customary_name_is_an_image_where_no_column_has_a_roles_name(opened, tmp_path, name):
+    (tmp_path / "m.csv").write_text(f"id,caption,{name}\n1,c,/x.jpg\n")
+    assert opened(tmp_path / "m.csv").columns.named() == {"id": "id", "image": name}
+    (tmp_path / "m.csv").write_text(f"id,video,{name}\n1,c,/x.jpg\n")
+    assert opened(tmp_path / "m.csv").columns.named() == {"id": "id", "video": "video"}
 
 
 def test_one_column_in_two_roles(problems, csv_file):
