@@ -15,8 +15,7 @@ from pipeline.storage import Storage, scheme_of
 
 MAX_URIS = 100_000
 _THREADS = 16
-_RANGE = re.compile(r"\{(\d{1,12})\.\.(\d{1,12})\}")
-_CHOICE = re.compile(r"\{([^{},]*(?:,[^{},]*)+)\}")
+_BRACES = re.compile(r"\{(?:(\d{1,12})\.\.(\d{1,12})|([^{},]*(?:,[^{},]*)+))\}")
 
 
 def list_manifest(storage: Storage, uris: Sequence[str]) -> list[Listing]:
@@ -25,6 +24,8 @@ def list_manifest(storage: Storage, uris: Sequence[str]) -> list[Listing]:
     Raises:
         ConfigError: with the problems of all of them, or why they do not go together.
     """
+    if not uris:
+        raise ConfigError(["manifest.uri: it stands for no URI at all"])
     with ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(lambda uri: _listed(storage, uri), uris))
     problems = [problem for one in found if isinstance(one, list) for problem in one]
@@ -42,17 +43,17 @@ def expand_braces(uri: str) -> list[str]:
     Raises:
         ConfigError: they are more than MAX_URIS.
     """
-    match = _RANGE.search(uri) or _CHOICE.search(uri)
+    match = _BRACES.search(uri)
     if match is None:
         return [uri]
-    if match.re is _RANGE:
-        first, last = match.groups()
-        numbers = range(int(first), int(last) + 1) if int(first) <= int(last) else range(0)
+    first, last, choice = match.groups()
+    if choice is None:
+        numbers = range(int(first), int(last) + 1)
         if len(numbers) > MAX_URIS:
             raise _too_many(uri)
         parts = [str(number).zfill(len(first)) for number in numbers]
     else:
-        parts = match[1].split(",")
+        parts = choice.split(",")
     expanded: list[str] = []
     for part in parts:
         expanded += expand_braces(uri[: match.start()] + part + uri[match.end() :])

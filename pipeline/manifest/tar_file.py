@@ -37,6 +37,7 @@ THROUGH_BYTES = 1 << 18
 READ_BYTES = 8 << 20
 _JSON_SAMPLES = 16
 _FEW_REQUESTS = 32
+_LARGE_SKIP = 1 << 14
 _MAX_EXTENSIONS = 1000
 
 
@@ -80,7 +81,7 @@ class HeaderReads:
     def __call__(self, offset: int, skipped: int) -> int:
         """Bytes to read at `offset`, where `skipped` bytes before it have not been read."""
         self._requests += 1
-        if self._through and skipped > THROUGH_BYTES:
+        if self._through and skipped > _LARGE_SKIP:
             self._requests, self._since, self._through = 0, offset, False
         elif self._requests >= _FEW_REQUESTS:
             self._through = self._through or offset - self._since < SMALL_BYTES * self._requests

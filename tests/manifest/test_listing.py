@@ -71,7 +71,7 @@ def test_several_formats_are_refused(problems, tmp_path):
     assert "csv, jsonl" in only
 
 
-@pytest.mark.parametrize("name", ["m.jsonl.gz", "m.CSV.GZ", "m.tsv.zst"])
+@pytest.mark.parametrize("name", ["m.jsonl.gz", "m.CSV.GZ", "m.tsv.zst", "m.txt.xz", "m.tar.gz", "m.tgz"])
 def test_compressed_text_is_refused_by_name(problems, tmp_path, name):
     fill(tmp_path, name, "m.jsonl")
     for uri in (tmp_path / name, tmp_path):

@@ -64,7 +64,7 @@ def test_an_index_that_does_not_fit_is_refused(problems, tar, edit, reason):
 
 
 def test_an_index_of_other_samples_is_found_out_when_they_are_read(opened, all_rows, tar):
-    first, *lines = wds2idx(tar).splitlines()
+    _, *lines = wds2idx(tar).splitlines()
     joined = [f"v1.2 {len(lines) - 1}", f"{lines[0]} {lines[1]}", *lines[2:]]
     split = lines[0].split(" ")
     torn = [f"v1.2 {len(lines) + 1}", " ".join(split[:4]), " ".join(split[4:]), *lines[1:]]
