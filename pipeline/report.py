@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,7 @@ class RunSummary:
         waiting_seconds: added over batches, and of engines without a batch in hand (`engine idle`).
         replicas: of each engine's actor, its time and its engine's figures (`results.md` explains them).
         bottleneck: what kept the run from being faster, and the setting to change.
+        warnings: what does not stop a run, and may be a mistake.
     """
 
     output: str
@@ -108,6 +109,7 @@ class RunSummary:
     waiting_seconds: dict[str, float]
     replicas: dict[str, dict[str, float]]
     bottleneck: str | None
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -119,6 +121,7 @@ class RunSummary:
         done_before: int,
         started: float,
         most_in_hand: int = 0,
+        warnings: Sequence[str] = (),
     ) -> RunSummary:
         """The summary of what was counted; `most_in_hand` requests may be in hand of one engine."""
         seconds = time.time() - started
@@ -145,6 +148,7 @@ class RunSummary:
             },
             replicas={name: _derived(engine) for name, engine in tally.engines.items()},
             bottleneck=bottleneck(effort_of(tally, seconds, most_in_hand)) if tally.steps else None,
+            warnings=tuple(warnings),
         )
 
     def lines(self) -> list[str]:
@@ -158,6 +162,7 @@ class RunSummary:
             f"{self.rows:,} rows in {self.output}",
             f"  this run   {self.ok:,} ok, {failed:,} failed, {self.cached:,} cached{before}",
             *(f"  failed     {count:,} {code}" for code, count in self.failed.items()),
+            *(f"  warning    {warning}" for warning in self.warnings),
             f"  time       {self.seconds:,.1f} s, "
             f"of which {self.engine_start_seconds:,.1f} s to start an engine{restarts}",
         ]

@@ -20,6 +20,7 @@ from pipeline.plan import Plan, make_plan
 from pipeline.progress import Progress
 from pipeline.report import RunSummary, Tally
 from pipeline.results.dedup import FAILURES_IN_A_RUN, Answers
+from pipeline.results.duplicates import find_duplicate_ids
 from pipeline.results.ledger import Finished, Ledger, Range
 from pipeline.results.lineage import write_records
 from pipeline.results.lock import Lock
@@ -76,6 +77,7 @@ def run_plan(make: Callable[[], Plan]) -> RunSummary:
         done_before=plan.done_rows * per_item,
         started=started,
         most_in_hand=plan.config.engine.batches_in_flight * plan.config.output.batch_rows * per_item,
+        warnings=_id_warnings(plan) if plan.work else (),
     )
     if plan.work or plan.to_finish or plan.stale:
         _put_summary(plan, summary, run_id)
@@ -99,6 +101,14 @@ def _work(plan: Plan, tally: Tally, lock: Lock) -> None:
             answers.save_index()  # The last thing: without it the next run reads the shards' own columns.
     finally:
         answers.close()
+
+
+def _id_warnings(plan: Plan) -> list[str]:
+    """Whether items share an id, where ids come from the manifest: elsewhere they are made unique."""
+    if plan.manifest.columns.id is None:
+        return []
+    found = find_duplicate_ids(plan.ledger, plan.manifest.rows)
+    return [] if found is None else [found.text()]
 
 
 class _Inference:

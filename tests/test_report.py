@@ -78,3 +78,10 @@ def test_what_people_read() -> None:
     assert "1 engine restarts" in text
     nothing = RunSummary.of(Tally(), output="o", rows=30, done_before=30, started=990.0)
     assert nothing.lines() == ["nothing to do: all 30 rows are in o"]
+
+
+def test_warnings_are_told() -> None:
+    tally = Tally()
+    tally.add(batch(1000, 8, {}, engine("a", 0.5)))
+    told = RunSummary.of(tally, output="o", rows=8, done_before=0, started=990.0, warnings=["two are one"])
+    assert "  warning    two are one" in told.lines()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from tarfile import HeaderError, TarInfo
 
+from pipeline.manifest.tar_header import BLOCK, FILES, Headers
 from pipeline.manifest.window import Window
 
-BLOCK = 512
 MAX_EXTENSION_BYTES = 1 << 20
 """Of one header that only names the next entry (pax, GNU long name). A real one has a few hundred."""
 
@@ -18,7 +18,6 @@ MAX_NAME = 4096
 
 _MAX_EXTENSIONS = 16
 _MAX_PADDING = 1 << 16
-_FILES = frozenset({b"0", b"\0", b"7"})
 _KINDS = {
     b"1": "a hard link",
     b"2": "a symbolic link",
@@ -51,13 +50,15 @@ def entries(window: Window, start: int) -> Iterator[Entry]:
     Raises:
         ValueError: it is no tar, is damaged or cut off, or has headers of absurd sizes; with the place.
     """
+    headers = Headers(window)
     at = start
     while at < window.stop:
         try:
-            if window.read(at, BLOCK) == bytes(BLOCK):
+            first = headers.at(at)
+            if first is None:
                 _check_end(window, at)
                 return
-            entry, at = _next(window, at)
+            entry, at = _next(window, headers, at, first)
         except HeaderError as error:
             raise ValueError(f"there is no tar header at byte {at} ({error})") from error
         except EOFError as error:
@@ -66,18 +67,19 @@ def entries(window: Window, start: int) -> Iterator[Entry]:
             yield entry
 
 
-def _next(window: Window, begin: int) -> tuple[Entry | None, int]:
+def _next(window: Window, headers: Headers, begin: int, first: TarInfo) -> tuple[Entry | None, int]:
     """The entry whose headers begin at byte `begin`, None for a folder; and where the next begins."""
     at = begin
     said: dict[str, str] = {}
+    info: TarInfo | None = first
     for _ in range(_MAX_EXTENSIONS):
-        header = window.read(at, BLOCK)
-        info = TarInfo.frombuf(header, "utf-8", "surrogateescape")
+        if info is None:
+            raise ValueError(f"the entry at byte {begin} has only headers that name it")
         at += BLOCK
         if info.size < 0:
             raise ValueError(f"the entry at byte {begin} has the size {info.size}")
         if info.type not in (b"L", b"K", b"x", b"X", b"g"):
-            pieces = info.type == b"S" and header[482]
+            pieces = info.type == b"S" and window.read(at - BLOCK, BLOCK)[482]
             while pieces:  # GNU's list of a sparse file's pieces goes on
                 pieces = window.read(at, BLOCK)[504]
                 at += BLOCK
@@ -92,6 +94,7 @@ def _next(window: Window, begin: int) -> tuple[Entry | None, int]:
         elif info.type in (b"x", b"X"):
             said.update(_pax(window.read(at, info.size), at))
         at += padded(info.size)
+        info = headers.at(at)
     raise ValueError(f"the entry at byte {begin} has more than {_MAX_EXTENSIONS} headers")
 
 
@@ -105,7 +108,7 @@ def _entry(
     if len(name) > MAX_NAME:
         raise ValueError(f"the entry at byte {begin} has a name of {len(name):,} characters")
     size = _number(said["size"], begin) if "size" in said else info.size
-    if info.type not in _FILES and info.type in _KINDS and info.type != b"S":
+    if info.type not in FILES and info.type in _KINDS and info.type != b"S":
         size = 0  # such headers may tell one, but nothing follows them
     if data + size > window.stop:
         raise EOFError(f"{name[:200]!r} at byte {begin} has {size:,} bytes, and the tar ends before")
@@ -116,7 +119,7 @@ def _entry(
 
 
 def _problem(name: str, kind: bytes) -> str | None:
-    if kind not in _FILES:
+    if kind not in FILES:
         return f"is {_KINDS.get(kind, f'an entry of the unknown type {kind!r}')}; only plain files are read"
     if name.startswith("/") or ".." in name.split("/"):
         return "has a name that leads out of the tar"

@@ -18,7 +18,8 @@ from pipeline.manifest.media_names import IMAGES, VIDEOS
 from pipeline.manifest.records import MAX_RECORD_BYTES
 from pipeline.manifest.shard import Shard
 from pipeline.manifest.source import open_exact
-from pipeline.manifest.tar_entries import BLOCK, Entry, entries
+from pipeline.manifest.tar_entries import Entry, entries
+from pipeline.manifest.tar_header import BLOCK, BRIEF
 from pipeline.manifest.tar_index import TarIndex, find_index
 from pipeline.manifest.tar_rows import IMAGES_OF, JSON, KEY, TEXTS, VIDEO_OF, parsed, reader_of
 from pipeline.manifest.tar_samples import Sample, samples
@@ -29,7 +30,7 @@ from pipeline.storage import FileInfo, Storage
 AHEAD = 20
 """Headers are read with a 20th of what was skipped before them: fewer requests, for 5 % of the bytes."""
 
-SMALL_BYTES = 2048
+SMALL_BYTES = 1536
 """Where requests come closer than this on average, a tar is read through: so many requests cost more."""
 
 THROUGH_BYTES = 1 << 18
@@ -85,7 +86,10 @@ class HeaderReads:
             self._requests, self._since, self._through = 0, offset, False
         elif self._requests >= _FEW_REQUESTS:
             self._through = self._through or offset - self._since < SMALL_BYTES * self._requests
-        return THROUGH_BYTES if self._through else max(BLOCK, skipped // AHEAD)
+        if self._through:
+            return THROUGH_BYTES
+        ahead = skipped // AHEAD
+        return ahead if ahead >= BLOCK else BRIEF
 
 
 def read_tar(

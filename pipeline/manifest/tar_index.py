@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.manifest.manifest import Samples
-from pipeline.manifest.tar_entries import BLOCK, padded
+from pipeline.manifest.tar_entries import padded
+from pipeline.manifest.tar_header import BLOCK
 from pipeline.storage import FileInfo, Storage
 
 MAX_INDEX_BYTES = 256 << 20

@@ -33,6 +33,16 @@ class Window:
             self._fetch(offset, end)
         return self._data[offset - self._begin : end - self._begin]
 
+    def read_some(self, offset: int, least: int, most: int) -> bytes:
+        """From `least` to `most` bytes: as many as are there once `least` are.
+
+        Raises:
+            EOFError: as `read`.
+        """
+        self.read(offset, least)
+        begin = offset - self._begin
+        return self._data[begin : begin + most]
+
     def _fetch(self, offset: int, end: int) -> None:
         kept = self._data[offset - self._begin :] if self._begin <= offset < self._end else b""
         first = offset + len(kept)

@@ -89,6 +89,14 @@ def test_the_samples_are_those_that_were_packed(opened, all_rows, tmp_path, seed
     assert found == expected
 
 
+def test_names_in_two_parts_are_whole(opened, all_rows, tmp_path):
+    one, two, three = (f"{part * 60}/{'x' * 60}/1" for part in "abc")
+    members = {f"{one}.jpg": b"0", f"{two}.jpg": b"1", f"{two}.txt": b"2", f"{three}.jpg": b"3"}
+    write_tar(tmp_path / "m.tar", members, "ustar")
+    rows = all_rows(opened(tmp_path / "m.tar", keep=["txt"]))
+    assert [(row["id"], row["keep"]["txt"]) for row in rows] == [(one, None), (two, "2"), (three, None)]
+
+
 def test_members_that_cannot_be_read_cost_their_sample(opened, all_rows, tmp_path):
     members = {
         "1.jpg": b"a", "1.json": b'{"x": 1}',
