@@ -158,8 +158,8 @@ def _probe(storage: Storage, file: _File, wants_json: bool) -> Probe | str:
                 found = probe_urls(storage, info)
             case _:
                 found = probe_csv(storage, info, DELIMITERS[form])
-    except (OSError, EOFError, ValueError) as error:
-        return f"{where}: {error}"
+    except (OSError, EOFError, ValueError, pa.ArrowException, MemoryError) as error:
+        return f"{where}: {error or type(error).__name__}"
     if len(found.schema) > MAX_COLUMNS:
         return f"{where}: it has {len(found.schema):,} columns, more than {MAX_COLUMNS:,}"
     return found

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.manifest.manifest import Manifest, Probe, RowGroups
-from pipeline.manifest.paths import column_at
-from pipeline.manifest.rows import RawRow, build_table, keep_array
+from pipeline.manifest.parquet_cells import Broken, rows_of
+from pipeline.manifest.rows import build_table
 from pipeline.manifest.shard import Shard
-from pipeline.manifest.source import open_exact
+from pipeline.manifest.source import Watched, open_exact
 from pipeline.storage import FileInfo, Storage
 
 PREFETCH_BYTES = 256 << 20
@@ -23,29 +23,41 @@ PREFETCH_BYTES = 256 << 20
 PIECE_BYTES = 8 << 20
 BATCH_BYTES = 32 << 20
 
+MAX_ROWS = 1 << 31
+"""Of one file. A footer can claim any number, and as many shards would be made of it."""
+
+BOMB_BYTES = 256 << 20
+BOMB_RATIO = 1000
+"""A row group of more than BOMB_BYTES that says it unpacks to so many times what it takes is not unpacked."""
+
 
 def probe_parquet(storage: Storage, info: FileInfo) -> Probe:
     """Read the footer, nothing else.
 
     Raises:
-        ValueError: it is no Parquet.
+        ValueError: it is no Parquet, or its footer says what cannot be.
     """
     with open_exact(storage, info.uri) as source:
         footer = pq.ParquetFile(source)
-        groups = range(footer.metadata.num_row_groups)
-        stops = accumulate(footer.metadata.row_group(group).num_rows for group in groups)
-        index = RowGroups(pa.array(stops, pa.int64()))
-        return Probe(footer.schema_arrow, footer.metadata.num_rows, index)
+        metadata = footer.metadata
+        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows or metadata.num_rows > MAX_ROWS:
+            raise ValueError(
+                f"its footer speaks of {metadata.num_rows:,} rows in {len(rows)} row groups of {sum(rows):,}; "
+                f"at most {MAX_ROWS:,} are read of one file"
+            )
+        stops = pa.array(accumulate(rows), pa.int64())
+        return Probe(footer.schema_arrow, metadata.num_rows, RowGroups(stops))
 
 
 def read_parquet(
     storage: Storage, manifest: Manifest, shard: Shard, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[pa.Table]:
-    """Yield the canonical table of each range of rows of the shard."""
+    """Yield the canonical table of each range of rows of the shard. What is damaged is rows with an error."""
     file = manifest.files[shard.file]
     with open_exact(storage, file.uri) as source:
-        for start, table in _cut(_batches(source, _needed(manifest), ranges), ranges):
-            rows, keep = _rows(manifest, table)
+        for start, parts in _cut(_batches(Watched(source), _needed(manifest), ranges), ranges):
+            rows, keep = rows_of(manifest, parts)
             yield build_table(manifest, file, start, rows, keep)
 
 
@@ -54,28 +66,51 @@ def _needed(manifest: Manifest) -> list[str]:
 
 
 def _batches(
-    source: Any, columns: list[str], ranges: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, pa.RecordBatch]]:
+    source: Watched, columns: list[str], ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, pa.RecordBatch | Broken]]:
     """Yield (first row, batch) of all row groups that the ranges touch, in order."""
     metadata = pq.ParquetFile(source).metadata
+    longest = max(stop - start for start, stop in ranges)
     first = 0
     for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        behind = first + group.num_rows
+        behind = first + metadata.row_group(number).num_rows
         if any(start < behind and stop > first for start, stop in ranges):
-            stored, decoded = _bytes(group, columns)
-            in_pieces = stored > PREFETCH_BYTES
-            reader = pq.ParquetFile(
-                source,
-                metadata=metadata,
-                pre_buffer=not in_pieces,
-                buffer_size=PIECE_BYTES if in_pieces else 0,
-            )
-            size = max(1, min(8192, BATCH_BYTES * group.num_rows // max(1, decoded)))
-            for batch in reader.iter_batches(size, row_groups=[number], columns=columns, use_threads=False):
-                yield first, batch
-                first += batch.num_rows
+            try:
+                for batch in _group(source, metadata, number, columns, longest):
+                    yield first, batch
+                    first += batch.num_rows
+            except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+                if source.failed:
+                    raise
+                reason = str(error) or type(error).__name__
+                yield first, Broken(behind - first, f"row group {number} cannot be read: {reason[:300]}")
         first = behind
+
+
+def _group(
+    source: Watched, metadata: Any, number: int, columns: list[str], longest: int
+) -> Iterator[pa.RecordBatch]:
+    """The needed columns of a row group, in batches of no more rows than the longest range."""
+    group = metadata.row_group(number)
+    stored, decoded = _bytes(group, columns)
+    if decoded > max(BOMB_BYTES, BOMB_RATIO * stored):
+        raise ValueError(f"{stored:,} bytes unpack to {decoded:,}, as of a decompression bomb")
+    in_pieces = stored > PREFETCH_BYTES
+    reader = pq.ParquetFile(
+        source,
+        metadata=metadata,
+        # A text that many rows share stays one text in memory.
+        read_dictionary=[name for name in columns if _is_text_column(metadata.schema, name)],
+        pre_buffer=not in_pieces,
+        buffer_size=PIECE_BYTES if in_pieces else 0,
+    )
+    size = max(1, min(8192, longest, BATCH_BYTES * group.num_rows // max(1, decoded)))
+    yield from reader.iter_batches(size, row_groups=[number], columns=columns, use_threads=False)
+
+
+def _is_text_column(schema: Any, name: str) -> bool:
+    found = (column for column in map(schema.column, range(len(schema))) if column.path == name)
+    return any(str(column.logical_type) == "String" for column in found)
 
 
 def _bytes(group: Any, columns: list[str]) -> tuple[int, int]:
@@ -86,74 +121,23 @@ def _bytes(group: Any, columns: list[str]) -> tuple[int, int]:
 
 
 def _cut(
-    batches: Iterator[tuple[int, pa.RecordBatch]], ranges: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, pa.Table]]:
-    """Yield (first row, table) of each range, without copying."""
+    batches: Iterator[tuple[int, pa.RecordBatch | Broken]], ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, list[pa.RecordBatch | Broken]]]:
+    """Yield (first row, its parts) of each range, without copying."""
     wanted = deque(ranges)
-    parts: list[pa.RecordBatch] = []
+    parts: list[pa.RecordBatch | Broken] = []
     for first, batch in batches:
         behind = first + batch.num_rows
         while wanted and wanted[0][0] < behind:
             start, stop = wanted[0]
             begin = max(start, first)
-            parts.append(batch.slice(begin - first, min(stop, behind) - begin))
+            part = batch.slice(begin - first, min(stop, behind) - begin)
+            parts.append(part)
             if stop > behind:
                 break
-            yield start, pa.Table.from_batches(parts)
+            yield start, parts
             parts = []
             wanted.popleft()
         if not wanted:
             return
     raise EOFError(f"the file has no row {wanted[0][1] - 1}: it has fewer than when it was opened")
-
-
-def _rows(manifest: Manifest, table: pa.Table) -> tuple[list[RawRow], pa.StructArray]:
-    troubles: list[list[str]] = [[] for _ in range(table.num_rows)]
-    values = {role: _values(table, c, troubles) for role, c in manifest.columns.named().items()}
-    arrays = [_kept(table, field, troubles) for field in manifest.keep]
-    rows = [
-        RawRow({role: column[i] for role, column in values.items()}, "; ".join(troubles[i]) or None)
-        for i in range(table.num_rows)
-    ]
-    return rows, keep_array(manifest.keep, arrays, table.num_rows)
-
-
-def _values(table: pa.Table, column: str, troubles: list[list[str]]) -> list[Any]:
-    chunked = column_at(table, column)
-    try:
-        return list(chunked.to_pylist())
-    except UnicodeDecodeError:
-        return [_value(scalar, column, trouble) for scalar, trouble in zip(chunked, troubles, strict=True)]
-
-
-def _value(scalar: pa.Scalar, column: str, trouble: list[str]) -> Any:
-    try:
-        return scalar.as_py()
-    except UnicodeDecodeError:
-        trouble.append(f"column {column!r} has text that is no UTF-8")
-        return None
-
-
-def _kept(table: pa.Table, field: pa.Field, troubles: list[list[str]]) -> pa.Array:
-    array = column_at(table, field.name).cast(field.type).combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, field.type)
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        bad = [not _is_valid(array.slice(i, 1)) for i in range(len(array))]
-        for trouble, is_bad in zip(troubles, bad, strict=True):
-            if is_bad:
-                trouble.append(f"column {field.name!r} has text that is no UTF-8")
-        return pa.concat_arrays(
-            [pa.nulls(1, field.type) if is_bad else array.slice(i, 1) for i, is_bad in enumerate(bad)]
-        )
-    return array
-
-
-def _is_valid(array: pa.Array) -> bool:
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
