@@ -14,6 +14,9 @@ from pipeline.manifest.paths import column_at
 from pipeline.manifest.records import MAX_RECORD_BYTES
 from pipeline.manifest.rows import RawRow, keep_array
 
+MAX_ROLE_BYTES = 1 << 20
+"""Of an id, a URI or a question in a cell; what is passed through may have MAX_RECORD_BYTES."""
+
 
 @dataclass(frozen=True)
 class Broken:
@@ -56,20 +59,20 @@ def _rows(manifest: Manifest, table: pa.Table) -> tuple[list[RawRow], pa.StructA
     return rows, keep_array(manifest.keep, arrays, table.num_rows)
 
 
-def _bounded(table: pa.Table, name: str, troubles: list[list[str]]) -> pa.ChunkedArray:
-    """The column without its texts of more than MAX_RECORD_BYTES, whose rows get an error."""
+def _bounded(table: pa.Table, name: str, troubles: list[list[str]], limit: int) -> pa.ChunkedArray:
+    """The column without its texts of more bytes than the limit, whose rows get an error."""
     column = column_at(table, name)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or column.nbytes <= MAX_RECORD_BYTES:
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or column.nbytes <= limit:
         return column
     chunks: list[pa.Array] = []
     first = 0
     for chunk in column.chunks:
         is_shared = pa.types.is_dictionary(chunk.type)
         sizes = pc.binary_length(chunk.dictionary).take(chunk.indices) if is_shared else pc.binary_length(chunk)
-        long = pc.fill_null(pc.greater(sizes, MAX_RECORD_BYTES), False)
+        long = pc.fill_null(pc.greater(sizes, limit), False)
         for row in pc.indices_nonzero(long).to_pylist():
-            troubles[first + row].append(f"column {name!r} has more than {MAX_RECORD_BYTES >> 20} MiB of text")
+            troubles[first + row].append(f"column {name!r} has more than {limit >> 20} MiB of text")
         if is_shared:
             indices = pc.if_else(long, pa.scalar(None, chunk.indices.type), chunk.indices)
             chunks.append(pa.DictionaryArray.from_arrays(indices, chunk.dictionary))
@@ -80,7 +83,7 @@ def _bounded(table: pa.Table, name: str, troubles: list[list[str]]) -> pa.Chunke
 
 
 def _values(table: pa.Table, column: str, troubles: list[list[str]]) -> list[Any]:
-    chunked = _bounded(table, column, troubles)
+    chunked = _bounded(table, column, troubles, MAX_ROLE_BYTES)
     try:
         return list(chunked.to_pylist())
     except UnicodeDecodeError:
@@ -96,7 +99,7 @@ def _value(scalar: pa.Scalar, column: str, trouble: list[str]) -> Any:
 
 
 def _kept(table: pa.Table, field: pa.Field, troubles: list[list[str]]) -> pa.Array:
-    array = _bounded(table, field.name, troubles).cast(field.type).combine_chunks()
+    array = _bounded(table, field.name, troubles, MAX_RECORD_BYTES).cast(field.type).combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, field.type)
     try:
