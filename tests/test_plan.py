@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.config import RunConfig
 from pipeline.config_file import LoadedConfig
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, ItemError
 from pipeline.plan import Plan, make_plan
 from pipeline.preview import first_prompts
 from pipeline.results.lineage import write_records
@@ -219,3 +219,17 @@ def test_the_demo_models_weights_are_in_the_recipe(folder: Path) -> None:
     (copy / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": True}))
     assert recipe(str(copy)) != recipe(str(REPOSITORY / "demo/model"))
     assert Storage().find(str(copy))
+
+
+def test_a_list_of_local_manifests_may_name_media_in_the_folders_of_each(folder: Path) -> None:
+    (folder / "other").mkdir()
+    (folder / "other/m.jsonl").write_text('{"key": "x", "url": "x.png"}\n')
+    (folder / "other/x.png").write_bytes(png("red", (10, 10)))
+    (folder / "main").mkdir()
+    (folder / "main/m.jsonl").write_text('{"key": "y", "url": "y.png"}\n')
+    made = plan(folder, manifest={"uri": [str(folder / "main/m.jsonl"), str(folder / "{other,}" / "m.jsonl")]})
+    assert [file.name for file in made.manifest.files] == ["main/m.jsonl", "other/m.jsonl", "m.jsonl"]
+    only_other = plan(folder, manifest={"uri": [str(folder / "main/m.jsonl"), str(folder / "other/m.jsonl")]})
+    assert only_other.storage.fetch(str(folder / "other/x.png"), 1000)
+    with pytest.raises(ItemError, match="path_not_allowed"):
+        only_other.storage.fetch(str(folder / "p/0.png"), 1000)
