@@ -2,15 +2,17 @@
 
     python -m benchmarks.decode_throughput [--files 2000] [--cores 2] [--rounds 3] [--videos] [--draft]
 
-Images: JPEG, PNG and WebP in turn, 0.8 to 1.2 megapixels, shrunk to `--max-pixels`. The pipeline is one process
-for each core, as Ray has it, with the prepare stage's loader, its decoding child and its two threads; bare is a
-thread pool of as many threads with Pillow: open, (JPEG) draft to twice the size, convert, resize by the same
-filter. `--videos`: 8 frames of clips of 5 s (720p H.264), against PyAV alone: seek, decode, convert at the final
-size. `--draft`: what reduced-size JPEG decoding brings, in one process: the pipeline's decoder with and without it.
+Images: JPEG, PNG and WebP in turn, 0.8 to 1.2 megapixels, shrunk to `--max-pixels`. The pipeline is one
+process for each core, as Ray has it, with the prepare stage's loader, its decoding child and its two threads;
+bare is a thread pool of as many threads with Pillow: open, (JPEG) draft to twice the size, convert, resize by
+the same filter. `--videos`: 8 frames of clips of 5 s (720p H.264), against PyAV alone: seek, decode, convert
+at the final size. `--draft`: what reduced-size JPEG decoding brings, in one process: the pipeline's decoder
+with and without it.
 
-The ways take turns of 1/10 of the files, so that what else runs on the machine meets both alike; ratios are of the
-medians over the rounds, by the clock and by CPU time. On a machine that others overrun, look at the CPU time: the
-scheduler gives the pipeline's four processes more of the clock than one process with two threads.
+The ways take turns of 1/10 of the files, so that what else runs on the machine meets both alike; ratios are
+of the medians over the rounds, by the clock and by CPU time. On a machine that others overrun, look at the
+CPU time: the scheduler gives the pipeline's four processes more of the clock than one process with two
+threads.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     python -m benchmarks.fuzz_media [--each 200] [--seed 0] [--match "*.mp4"]
 
 Each file is cut, has bits flipped, bytes overwritten and pieces of other files spliced in, in turn. What must
-hold: decoding ends with pixels or an ItemError within its time and memory, and the child that decodes is as good
-afterwards as before. Prints how often each code came, the slowest input, and the most memory that the child had.
+hold: decoding ends with pixels or an ItemError within its time and memory, and the child that decodes is as
+good afterwards as before. Prints how often each code came, the slowest input, and the most memory that the
+child had.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from pipeline.results.lineage import write_records
 from pipeline.results.lock import Lock
 from pipeline.results.retired import move
 from pipeline.stages.answers_actor import RemoteAnswers
+from pipeline.stages.batch import outage_text
 from pipeline.stages.read import Work
 from pipeline.storage import join
 
@@ -196,12 +197,9 @@ def _telling_outages() -> Iterator[None]:
     """Where a task or actor of Ray's ended with a `StorageError`, raise that, without Ray's text around it."""
     try:
         yield
-    except ray.exceptions.RayError as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, StorageError) and not isinstance(cause, ray.exceptions.RayError):
-                raise StorageError(str(cause)) from None
-            cause = getattr(cause, "cause", None) or cause.__cause__
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error, StorageError):
+            raise StorageError(outage_text(error)) from None
         raise
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline.errors import StorageError
 from pipeline.models.packing import LoadedMedia
 from pipeline.stages.ready import READY_TYPE
 
@@ -65,6 +66,11 @@ class Batch:
             items=pa.Table.from_struct_array(flat),
             stats=json.loads(row["stats"][0].as_py()),
         )
+
+
+def outage_text(error: StorageError) -> str:
+    """The one line of an outage, also where it came from an actor and Ray has put its traceback around it."""
+    return str(getattr(error, "cause", error))
 
 
 def prepared_schema(keep: pa.DataType) -> pa.Schema:

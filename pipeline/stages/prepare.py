@@ -6,17 +6,17 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.errors import Code, ItemError
+from pipeline.errors import Code, ItemError, StorageError
 from pipeline.identity import item_uuid, object_uuid
 from pipeline.media.isolated import AT_ONCE
 from pipeline.media.load import MediaLoader
 from pipeline.results.dedup import Answers, Claim, Verdict
-from pipeline.stages.batch import Batch, pack_media, prepared_schema
+from pipeline.stages.batch import Batch, outage_text, pack_media, prepared_schema
 from pipeline.stages.item import Item, Reference
 from pipeline.stages.ready import reader_of, ready_answer, unwanted
 from pipeline.storage import Fetched, Storage
@@ -43,9 +43,20 @@ class Prepare:
     versions_known: bool = False
 
     def __call__(self, row: pa.Table) -> pa.Table:
-        """One batch: items with references in, items with pixels, an answer or a code out."""
-        started = time.time()
+        """One batch: items with references in, items with pixels, an answer or a code out.
+
+        Where answers of earlier runs can be read no longer, no items come out, and the reason is in the
+        batch's stats as `outage`.
+        """
         batch = Batch.from_row(row)
+        try:
+            return self._prepared(batch)
+        except StorageError as error:
+            stats = {**batch.stats, "outage": outage_text(error)}
+            return self._prepared(replace(batch, items=batch.items.slice(0, 0), stats=stats))
+
+    def _prepared(self, batch: Batch) -> pa.Table:
+        started = time.time()
         rows = batch.items.drop_columns(["keep"]).to_pylist()
         wanted = {tuple(pair) for pair in batch.stats.get("again", ())}
         items = [Item.of(row, self._tasks_of(row["row"], wanted)) for row in rows]

@@ -15,7 +15,7 @@ from pipeline.errors import StorageError
 from pipeline.results.dedup import Answers, Claim, Settled
 from pipeline.results.ledger import Ledger
 from pipeline.results.schema import WAITING
-from pipeline.stages.batch import Batch
+from pipeline.stages.batch import Batch, outage_text
 from pipeline.stages.ready import OUTCOME
 
 
@@ -38,7 +38,7 @@ class Write:
             return _told(batch, self._write(batch))
         except StorageError as error:
             # In the stats for the reason that `Generate` has: raised, it would come as text amid Ray's.
-            return _told(batch, {**batch.stats, "outage": str(error)})
+            return _told(batch, {**batch.stats, "outage": outage_text(error)})
 
     def _write(self, batch: Batch) -> dict[str, Any]:
         started = time.time()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from pipeline.engine.base import Answer, Engine, Request
 from pipeline.errors import Code, EngineError, ItemError
 from pipeline.models.prompt import PromptBuilder
 from pipeline.models.registry import load_spec
+from pipeline.results.dedup import Claim, Dedup, Settled
 from pipeline.stages.batch import Batch
 from pipeline.stages.generate import Generate, GenerateSetup, StartedEngine
 from pipeline.stages.prepare import Prepare
+from pipeline.stages.ready import OUTCOME
 
 BUILDER = PromptBuilder(load_spec("qwen2_5_vl"))
 
@@ -45,8 +48,10 @@ class Dead:
 def answer(
     start: Callable[[], Engine],
     row: pa.Table,
+    *,
     log: Path | None = None,
     accept_truncated: bool = False,
+    eager: bool = True,
     sampling: dict[str, Any] | None = None,
 ) -> Batch:
     setup = GenerateSetup(
@@ -56,6 +61,8 @@ def answer(
         max_restarts=0,
         accept_truncated=accept_truncated,
         request_log=str(log) if log else None,
+        run="this-run",
+        eager=eager,
     )
 
     async def one() -> pa.Table:
@@ -127,3 +134,28 @@ def test_an_answer_that_did_not_end_is_a_failure(
     rows = answer(Broken, prepare(manifest_rows[0])).items.to_pylist()
     assert (rows[0]["status"], rows[0]["error_code"], rows[0]["retryable"]) == ("failed", "engine_failed", True)
     assert reason in rows[0]["error"]
+
+
+def test_what_is_known_needs_no_engine_and_no_pixels(prepare: Prepare, manifest_rows: list[pa.Table]) -> None:
+    first = answer(Scripted, prepare(manifest_rows[0]), accept_truncated=True)
+    known = Dedup([])
+    ok = [row for row in first.items.to_pylist() if row["status"] == "ok"]
+    known.settle([Settled(Claim(row["item_uuid"], "elsewhere"), {n: row[n] for n in OUTCOME}) for row in ok])
+    own = [row for row in first.items.to_pylist() if row["error_code"] == "prompt_too_long"]
+    known.settle([Settled(Claim(row["item_uuid"], "elsewhere"), {n: row[n] for n in OUTCOME}) for row in own])
+    row = replace(prepare, answers=known)(manifest_rows[0])
+    assert [len(media) for media in Batch.from_row(row).items["media"].to_pylist()] == [0, 0, 0, 0]
+    rows = answer(Dead, row, eager=False).items.to_pylist()
+    assert [(row["status"], row["text"], row["source"], row["attempts"]) for row in rows] == [
+        ("ok", "1 images", "duplicate", 0),
+        ("ok", "half an ans", "duplicate", 0),
+        ("failed", None, "duplicate", 0),
+        ("failed", None, "duplicate", 0),
+        ("ok", "2 images", "duplicate", 0),
+        ("ok", "half an ans", "duplicate", 0),
+        ("failed", None, None, 0),
+        ("failed", None, None, 0),
+    ]
+    assert {row["run"] for row in rows[:2]} == {"this-run"}
+    lazily = answer(Dead, prepare(manifest_rows[0]), eager=False)
+    assert lazily.stats["fatal"] == "vLLM cannot start: no such weights"

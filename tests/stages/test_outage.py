@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,8 +18,9 @@ from pipeline.errors import StorageError
 from pipeline.manifest import open_manifest, shards
 from pipeline.models.prompt import PromptBuilder
 from pipeline.models.registry import load_spec
-from pipeline.results.dedup import Dedup
+from pipeline.results.dedup import Claim, Dedup, Verdict
 from pipeline.results.ledger import Ledger
+from pipeline.stages.batch import Batch
 from pipeline.stages.generate import Generate, GenerateSetup, StartedEngine
 from pipeline.stages.prepare import Prepare
 from pipeline.stages.read import Read, Work, work_rows
@@ -76,6 +79,17 @@ def test_results_that_cannot_be_written_are_told(
     output.unlink()
     assert "outage" not in write(row)["stats"][0].as_py()
     shutil.rmtree(output)
+
+
+def test_answers_that_can_be_read_no_longer_are_told(prepare: Prepare, manifest_rows: list[pa.Table]) -> None:
+    class Out(Dedup):
+        def claim(self, claims: Sequence[Claim]) -> list[Verdict]:
+            raise StorageError("cannot read s3://b/k: HTTP 503")
+
+    batch = Batch.from_row(replace(prepare, answers=Out([]))(manifest_rows[0]))
+    assert batch.stats["outage"] == "cannot read s3://b/k: HTTP 503"
+    assert batch.items.num_rows == 0
+    assert batch.items.schema == Batch.from_row(prepare(manifest_rows[0])).items.schema
 
 
 def test_stopping_leaves_other_faults_alone() -> None:
