@@ -13,7 +13,7 @@ class Effort:
         seconds: of the whole run; start_seconds: of these, until the slowest engine was up.
         up_seconds, idle_seconds, lost_seconds: of the engines from their first batch on, added up: all, without
             a batch in hand, and spent on replacing dead ones.
-        in_hand: requests that an engine's actor had in hand, on average over its time.
+        in_hand: requests that an engine's actor had in hand, on average over the time with a batch.
         running, waiting: requests that were computed, and that waited in the engine, on average over its steps.
         preempted: of the requests, the part that lost its cache and began again.
         most_in_hand: requests that an actor may have in hand (batches x rows x tasks).

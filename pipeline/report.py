@@ -186,6 +186,7 @@ def effort_of(tally: Tally, seconds: float, most_in_hand: int) -> Effort:
         return sum(engine.get(name, 0.0) for engine in engines)
 
     up, steps = total("up_seconds"), max(1, tally.steps)
+    busy = up - total("idle_seconds")
     used = [engine["gpu_utilisation"] for engine in engines if "gpu_utilisation" in engine]
     return Effort(
         seconds=seconds,
@@ -193,7 +194,7 @@ def effort_of(tally: Tally, seconds: float, most_in_hand: int) -> Effort:
         up_seconds=up,
         idle_seconds=total("idle_seconds"),
         lost_seconds=total("lost_seconds"),
-        in_hand=total("request_seconds") / up if up else 0.0,
+        in_hand=total("request_seconds") / busy if busy > 0 else 0.0,
         running=total("running") / steps,
         waiting=total("waiting") / steps,
         preempted=total("preemptions") / max(1, tally.rows),
@@ -207,8 +208,9 @@ def effort_of(tally: Tally, seconds: float, most_in_hand: int) -> Effort:
 def _derived(engine: Mapping[str, float]) -> dict[str, float]:
     """A replica's counts, and the means and shares that are made of them."""
     found = {name: round(value, 3) for name, value in engine.items() if name not in ("running", "waiting")}
+    if (busy := engine["up_seconds"] - engine["idle_seconds"]) > 0:
+        found["mean_in_hand"] = round(engine["request_seconds"] / busy, 3)
     for name, part, whole in (
-        ("mean_in_hand", "request_seconds", "up_seconds"),
         ("mean_running", "running", "steps"),
         ("mean_waiting", "waiting", "steps"),
         ("prefix_hit_rate", "prefix_hits", "prefix_queries"),

@@ -59,7 +59,8 @@ def test_replicas_have_their_last_figures_means_and_shares() -> None:
     tally.add(batch(1001, 4, {}, engine("b", 0.25, **early)))
     found = RunSummary.of(tally, output="o", rows=20, done_before=0, started=990.0, most_in_hand=64)
     a = found.replicas["a"]
-    assert (a["mean_running"], a["mean_waiting"], a["mean_in_hand"]) == (20, 5, 30)
+    # 15 s up, of which 1.5 s idle.
+    assert (a["mean_running"], a["mean_waiting"], a["mean_in_hand"]) == (20, 5, round(450 / 13.5, 3))
     assert (a["prefix_hit_rate"], a["output_tokens_per_second"]) == (0.25, 40)
     assert "media_hit_rate" not in a
     effort = effort_of(tally, 100.0, 64)

@@ -15,7 +15,8 @@ _EXCEPTION = re.compile(
 )
 _PREFIX = re.compile(r"^(?:\([^)]*\) )?(?:(?:ERROR|WARNING|CRITICAL) [\d-]+ [\d:.]+ \[[^\]]*\] )?")
 _POINTS_ELSEWHERE = re.compile(
-    r"see (?:the )?(?:root cause|stack ?trace)|background process|EngineDeadError|CancelledError",
+    r"see (?:the )?(?:root cause|stack ?trace)|background process|EngineDeadError|CancelledError"
+    r"|^RuntimeError: cancelled$",
     re.IGNORECASE,
 )
 

@@ -14,6 +14,7 @@ from pipeline.engine.last_words import LastWords
 
 # As vLLM 0.32 words it, shortened.
 OUTPUT = """\
+(EngineCore pid=9) ERROR 11-30 19:53:13 [core.py:1520] RuntimeError: cancelled
 (Worker pid=5971) ERROR 11-30 19:53:14 [multiproc_executor.py:953] WorkerProc failed to start.
 (Worker pid=5971) ERROR 11-30 19:53:14 [multiproc_executor.py:953] Traceback (most recent call last):
 (Worker pid=5971) ERROR 11-30 19:53:14 [multiproc_executor.py:953]     raise RuntimeError(
