@@ -18,11 +18,14 @@ SOME = Rates(busy=0.1, reset=0.05, lost=0.05, truncated=0.1, stalled=0.02)
 FILES = 40
 
 
-def storage_at(proxy: FaultyProxy, server: S3Server, attempts: int = 12) -> Storage:
+def storage_at(proxy: FaultyProxy, server: S3Server, attempts: int = 12, read: float = 2.0) -> Storage:
     config: dict[str, Any] = {**server.config}
     config["s3"] = {**config["s3"], "endpoint_url": proxy.endpoint}
-    budget = {"attempts": attempts, "seconds": 60}
-    config |= {"retry": {"media": budget, "run": budget}, "timeouts": {"connect": 5, "read": 0.5, "total": 20}}
+    budget = {"attempts": attempts, "seconds": 300}
+    config |= {
+        "retry": {"media": budget, "run": budget},
+        "timeouts": {"connect": 30, "read": read, "total": 60},
+    }
     return Storage(StorageConfig.model_validate(config))
 
 
@@ -87,7 +90,7 @@ def test_the_tries_are_those_of_the_budget_and_no_others(s3_server: S3Server) ->
 def test_a_silent_server_is_given_up_at_every_operation(s3_server: S3Server) -> None:
     bucket = s3_server.make_bucket()
     with faulty_proxy(s3_server.endpoint, Rates(stalled=1.0), stall_seconds=600) as silent:
-        storage = storage_at(silent, s3_server, attempts=1)
+        storage = storage_at(silent, s3_server, attempts=1, read=0.3)
         for action in (
             lambda: storage.put(f"{bucket}/a", b"x"),
             lambda: storage.read(f"{bucket}/a"),
