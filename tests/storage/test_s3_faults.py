@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -101,6 +102,15 @@ def test_a_silent_server_is_given_up_at_every_operation(s3_server: S3Server) -> 
         ):
             with pytest.raises(StorageError):
                 action()
+
+
+def test_an_upload_to_a_server_that_never_says_to_go_on_is_given_up(s3_server: S3Server) -> None:
+    # The kernel takes the connection and the header with its `Expect: 100-continue`; nobody answers.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        proxy = FaultyProxy(endpoint, Rates(), 0, 0.0, endpoint)
+        with pytest.raises(StorageError, match="FSTimeoutError"):
+            storage_at(proxy, s3_server, attempts=1, read=0.3).put("s3://bucket/a", b"x")
 
 
 def test_one_request_fetches_an_object_with_its_version(s3_server: S3Server) -> None:
