@@ -73,7 +73,8 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(error, _LASTING):
         return False
     if isinstance(error, aiohttp.ClientConnectorError):
-        return _passes(error.os_error)
+        # Without a number it stands for several addresses that failed in different ways.
+        return error.os_error.errno is None or _passes(error.os_error)
     return isinstance(error, _PASSING) or (isinstance(error, OSError) and _passes(error))
 
 

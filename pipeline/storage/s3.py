@@ -101,19 +101,16 @@ async def _read_within(fs: Any, path: str, max_bytes: int | None, seconds: float
 async def _read(fs: Any, path: str, max_bytes: int | None) -> Fetched:
     bucket, key, _ = fs.split_path(path)
     answer = await fs._call_s3("get_object", Bucket=bucket, Key=key)
-    body, size = answer["Body"], answer["ContentLength"]
+    body = answer["Body"]
     try:
-        if max_bytes is not None and size > max_bytes:
+        if max_bytes is not None and answer["ContentLength"] > max_bytes:
             raise TooLargeError
         parts: list[bytes] = []
-        while part := await body.read(_CHUNK):
+        while part := await body.read(_CHUNK):  # which raises if fewer bytes come than were told
             parts.append(part)
-        data = b"".join(parts)
-        if len(data) != size:
-            raise ConnectionError(f"{len(data)} of {size} bytes came")
     finally:
         body.close()
-    return Fetched(data, _version(answer))
+    return Fetched(b"".join(parts), _version(answer))
 
 
 def _version(answer: dict[str, Any]) -> str | None:

@@ -55,10 +55,11 @@ class Storage:
         return self._filesystem(uri, s3_filesystem)
 
     def open(self, uri: str) -> BinaryIO:
-        """A seekable binary file object to read from.
+        """A seekable binary file object to read from, which has its own few retries (see `stopping`).
 
         Raises:
             FileNotFoundError, PermissionError, OSError: as the store answers.
+            StorageError: the store cannot be reached for longer than the budget.
         """
         fs, path = self.filesystem(uri)
         return cast(BinaryIO, self._own("open", uri, lambda: fs.open(path, "rb")))
@@ -75,6 +76,7 @@ class Storage:
     def is_folder(self, uri: str) -> bool:
         """Whether the URI is a folder (on an object store: the prefix of at least one object)."""
         fs, path = self._filesystem(uri, s3_filesystem_for_lists)
+        fs.invalidate_cache()
         return bool(self._own("look at", uri, lambda: fs.isdir(path)))
 
     def find(self, uri: str) -> list[FileInfo]:

@@ -45,7 +45,7 @@ def undisturbed(local_ray: None, s3_server: S3Server, dataset: str) -> list[dict
 def configured(server: S3Server, bucket: str, output: str, endpoint: str, seconds: float = 60) -> LoadedConfig:
     storage: dict[str, Any] = {**server.config}
     storage["s3"] = {**storage["s3"], "endpoint_url": endpoint}
-    storage["timeouts"] = {"connect": 5, "read": 2, "total": 30}
+    storage["timeouts"] = {"connect": 30, "read": 5, "total": 60}
     storage["retry"] = {
         "media": {"attempts": 10, "seconds": 60},
         "run": {"attempts": 20, "seconds": seconds},

@@ -58,12 +58,12 @@ def good(names: Names) -> Iterator[WebServer]:
         yield server
 
 
-def storage_of(total: float = 20.0, **http: Any) -> Storage:
-    """A storage that reads http and may reach `GOOD`; three tries, and short timeouts."""
+def storage_of(total: float = 60.0, read: float = 30.0, **http: Any) -> Storage:
+    """A storage that reads http and may reach `GOOD`; three tries, each of so many seconds."""
     config = {
         "allowed_schemes": ["http", "https"],
         "http": {"allowed_networks": [f"{GOOD}/32"], **http},
-        "retry": {"media": {"attempts": 3, "seconds": 30}},
-        "timeouts": {"connect": 5, "read": 0.5, "total": total},
+        "retry": {"media": {"attempts": 3, "seconds": 300}},
+        "timeouts": {"connect": 30, "read": read, "total": total},
     }
     return Storage(StorageConfig.model_validate(config))

@@ -7,6 +7,7 @@ import socket
 import time
 from email.utils import formatdate
 
+import aiohttp
 import botocore.exceptions as boto
 import pytest
 from s3fs.errors import translate_boto_error
@@ -20,6 +21,11 @@ def s3_error(status: int, code: str, **headers: str) -> OSError:
     translated = translate_boto_error(error)
     assert isinstance(translated, OSError)
     return translated
+
+
+def connector_error(error: OSError) -> aiohttp.ClientConnectorError:
+    key = aiohttp.client_reqrep.ConnectionKey("h", 80, False, True, None, None, None)
+    return aiohttp.ClientConnectorError(key, error)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +49,8 @@ def s3_error(status: int, code: str, **headers: str) -> OSError:
         OSError(errno.EHOSTUNREACH, "no route"),
         OSError(errno.ESTALE, "stale file handle"),
         socket.gaierror(socket.EAI_AGAIN, "try again"),
+        connector_error(ConnectionRefusedError(errno.ECONNREFUSED, "refused")),
+        connector_error(OSError("Multiple exceptions: refused, no route")),
     ],
     ids=repr,
 )
@@ -65,6 +73,7 @@ def test_passing_faults(error: Exception) -> None:
         PermissionError(errno.EACCES, "denied"),
         FileNotFoundError(),
         socket.gaierror(socket.EAI_NONAME, "no such name"),
+        connector_error(PermissionError(errno.EACCES, "10.0.0.1 is not a public address")),
         ValueError(),
     ],
     ids=repr,

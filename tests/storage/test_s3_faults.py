@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,11 +19,14 @@ SOME = Rates(busy=0.1, reset=0.05, lost=0.05, truncated=0.1, stalled=0.02)
 FILES = 40
 
 
-def storage_at(proxy: FaultyProxy, server: S3Server, attempts: int = 12) -> Storage:
+def storage_at(proxy: FaultyProxy, server: S3Server, attempts: int = 12, read: float = 2.0) -> Storage:
     config: dict[str, Any] = {**server.config}
     config["s3"] = {**config["s3"], "endpoint_url": proxy.endpoint}
-    budget = {"attempts": attempts, "seconds": 60}
-    config |= {"retry": {"media": budget, "run": budget}, "timeouts": {"connect": 5, "read": 0.5, "total": 20}}
+    budget = {"attempts": attempts, "seconds": 300}
+    config |= {
+        "retry": {"media": budget, "run": budget},
+        "timeouts": {"connect": 30, "read": read, "total": 60},
+    }
     return Storage(StorageConfig.model_validate(config))
 
 
@@ -87,7 +91,7 @@ def test_the_tries_are_those_of_the_budget_and_no_others(s3_server: S3Server) ->
 def test_a_silent_server_is_given_up_at_every_operation(s3_server: S3Server) -> None:
     bucket = s3_server.make_bucket()
     with faulty_proxy(s3_server.endpoint, Rates(stalled=1.0), stall_seconds=600) as silent:
-        storage = storage_at(silent, s3_server, attempts=1)
+        storage = storage_at(silent, s3_server, attempts=1, read=0.3)
         for action in (
             lambda: storage.put(f"{bucket}/a", b"x"),
             lambda: storage.read(f"{bucket}/a"),
@@ -98,6 +102,15 @@ def test_a_silent_server_is_given_up_at_every_operation(s3_server: S3Server) -> 
         ):
             with pytest.raises(StorageError):
                 action()
+
+
+def test_an_upload_to_a_server_that_never_says_to_go_on_is_given_up(s3_server: S3Server) -> None:
+    # The kernel takes the connection and the header with its `Expect: 100-continue`; nobody answers.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        proxy = FaultyProxy(endpoint, Rates(), 0, 0.0, endpoint)
+        with pytest.raises(StorageError, match="FSTimeoutError"):
+            storage_at(proxy, s3_server, attempts=1, read=0.3).put("s3://bucket/a", b"x")
 
 
 def test_one_request_fetches_an_object_with_its_version(s3_server: S3Server) -> None:

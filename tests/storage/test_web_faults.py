@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import socket
 import struct
@@ -31,6 +32,7 @@ SECRETS = ("s3cr3t-pw", "s3cr3t-signature", "user")
         TRUNCATED,
         CHUNKED_TRUNCATED,
         b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n",
+        answer(gzip.compress(b"0123456789")[:-9], Content_Encoding="gzip"),
         b"nonsense\r\nConnection: close\r\n\r\n",
     ],
 )
@@ -61,7 +63,7 @@ def test_a_stalled_answer_is_given_up_and_asked_again(good: WebServer) -> None:
             yield GOOD_BODY
 
     good.replies["/a"] = stall
-    assert storage_of().fetch(f"http://good.test:{good.port}/a", 10).data == b"0123456789"
+    assert storage_of(read=0.5).fetch(f"http://good.test:{good.port}/a", 10).data == b"0123456789"
     done.set()
     assert len(good.asked) == 2
 
