@@ -128,8 +128,13 @@ class IsolatedDecoder:
             self._child = Child(self._slots)
         child = self._child
         request = _Request(limits, self._free.pop(), child, child.sent == 0)
+        try:
+            child.send(request.slot, job, data)
+        except BaseException:  # no memory for the file, or an interrupt: half a request may be on its way
+            self._end_child()
+            self._free.append(request.slot)
+            raise
         self._queue.append(request)
-        child.send(request.slot, job, data)
         return request
 
     def _answered(self, request: _Request) -> _Found | ItemError | None:

@@ -1,5 +1,6 @@
 """Files that kill, hang or fill the process that decodes them: each costs itself, and leaves no child."""
 
+import errno
 import gc
 import os
 import signal
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import Code, ItemError
-from pipeline.media import wire
+from pipeline.media import child, wire
 from pipeline.media.child import Child
 from pipeline.media.isolated import IsolatedDecoder, Limits
 from tests.media import crashers
@@ -165,6 +166,20 @@ def test_items_of_many_threads_pay_only_for_themselves(isolated: IsolatedDecoder
         found = list(pool.map(outcome, [jobs[k] for k in order]))
     assert found == [jobs[k][3] for k in order]
     assert sorted(isolated._free) == [0, 1]
+
+
+def test_a_file_that_cannot_be_sent_leaves_nothing_behind(isolated: IsolatedDecoder) -> None:
+    decode(isolated, crashers.size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child, "write_memory", no_space)
+        with pytest.raises(OSError, match="No space"):
+            decode(isolated, crashers.size)
+    assert decode(isolated, crashers.size)[0].shape == (1, 3, 1)
+    assert sorted(isolated._free) == [0, 1]
+
+
+def no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_the_next_file_is_sent_while_one_is_decoded(isolated: IsolatedDecoder, tmp_path: Path) -> None:
