@@ -147,7 +147,7 @@ def undisturbed(
     def rows(engine: str) -> pa.Table:
         if engine not in known:
             place = place_of("disk", engine)
-            assert place.start(tmp_path_factory.mktemp("log") / "log", {}).wait() == 0
+            assert place.start(tmp_path_factory.mktemp("log") / "log", {"RAY_ADDRESS": "local"}).wait() == 0
             known[engine] = place.rows()
             assert Counter(known[engine]["status"].to_pylist()) == {"ok": DISTINCT + COPIES, "failed": MISSING}
         return known[engine]
@@ -176,7 +176,7 @@ def test_the_rows_are_those_of_an_undisturbed_run(
     expected = undisturbed(case.engine)
     place = place_of(case.store, case.engine)
     chance = random.Random(f"{case}")
-    environment = {"RAY_ADDRESS": cluster.address} if cluster else {}
+    environment = {"RAY_ADDRESS": cluster.address if cluster else "local"}
     logs = [tmp_path / f"log-{number}" for number in range(3)]
     job = place.start(logs[0], environment)
     durable = _kill(case, job, place, cluster, chance)
