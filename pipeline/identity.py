@@ -27,6 +27,11 @@ def object_uuid(uri: str, version: str) -> str:
     return uuid8(canonical([uri, version]))
 
 
+def page_uuid(media: str, page: int) -> str:
+    """The identity of a page (from 1) of the document with the UUID `media`: no two pages share it."""
+    return uuid8(canonical({"media": media, "page": page}))
+
+
 def pixels_uuid(media: str, settings: Mapping[str, Any]) -> str:
     """The identity of what the model is shown: the media's UUID and every setting that changes its pixels.
 

@@ -1,0 +1,50 @@
+"""PDF documents made by a real writer (reportlab), with coloured rectangles at known places."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from PIL import Image
+from reportlab.pdfgen.canvas import Canvas
+
+RED, GREEN, BLUE, WHITE = [255, 0, 0], [0, 128, 0], [0, 0, 255], [255, 255, 255]
+
+Drawing = Callable[[Canvas], None]
+
+
+def pdf(
+    *pages: Drawing, size: tuple[float, float] = (144, 72), encrypt: StandardEncryption | None = None
+) -> bytes:
+    """A PDF of pages of `size` points, each drawn by its function; `encrypt` is reportlab's StandardEncryption."""
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=size, encrypt=encrypt, invariant=True)
+    for draw in pages:
+        draw(canvas)
+        canvas.showPage()
+    canvas.save()
+    return out.getvalue()
+
+
+def filled(colour: str, *box: float, text: str = "") -> Drawing:
+    """Draws a rectangle (left, bottom, width, height in points), and writes a text on it."""
+
+    def draw(canvas: Canvas) -> None:
+        canvas.setFillColor(colour)
+        canvas.rect(*(box or (0, 0, 0, 0)), stroke=0, fill=1)
+        if text:
+            canvas.setFillColor("black")
+            canvas.setFont("Helvetica", 10)
+            for number, line in enumerate(text.split("\n")):
+                canvas.drawString(4, 58 - 12 * number, line)
+
+    return draw
+
+
+def tiff(colours: Sequence[str], size: tuple[int, int] = (8, 4)) -> bytes:
+    """A TIFF with a page of each colour."""
+    first, *others = [Image.new("RGB", size, colour) for colour in colours]
+    out = io.BytesIO()
+    first.save(out, "TIFF", save_all=True, append_images=others)
+    return out.getvalue()
