@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
@@ -14,10 +13,8 @@ RED, GREEN, BLUE, WHITE = [255, 0, 0], [0, 128, 0], [0, 0, 255], [255, 255, 255]
 Drawing = Callable[[Canvas], None]
 
 
-def pdf(
-    *pages: Drawing, size: tuple[float, float] = (144, 72), encrypt: StandardEncryption | None = None
-) -> bytes:
-    """A PDF of pages of `size` points, each drawn by its function; `encrypt` is reportlab's StandardEncryption."""
+def pdf(*pages: Drawing, size: tuple[float, float] = (144, 72), encrypt: object = None) -> bytes:
+    """A PDF of pages of `size` points, each drawn by its function; `encrypt`: reportlab's StandardEncryption."""
     out = io.BytesIO()
     canvas = Canvas(out, pagesize=size, encrypt=encrypt, invariant=True)
     for draw in pages:
