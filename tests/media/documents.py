@@ -14,7 +14,7 @@ Drawing = Callable[[Canvas], None]
 
 
 def pdf(*pages: Drawing, size: tuple[float, float] = (144, 72), encrypt: object = None) -> bytes:
-    """A PDF of pages of `size` points, each drawn by its function; `encrypt`: reportlab's StandardEncryption."""
+    """A PDF of pages of `size` points, each drawn by its function; `encrypt` is reportlab's."""
     out = io.BytesIO()
     canvas = Canvas(out, pagesize=size, encrypt=encrypt, invariant=True)
     for draw in pages:
