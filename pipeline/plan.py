@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pipeline.config import RunConfig
 from pipeline.config_file import LoadedConfig
+from pipeline.documents import paged
 from pipeline.engine.arguments import (
     asks_for_vit_cuda_graphs,
     device_of,
@@ -111,7 +112,8 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     folder = join(config.output.uri, f"recipe={recipe.id}")
     lineage = file_metadata(recipe.as_dict(), recipe.id)
     ledger = Ledger(storage, folder, tuple(recipe.tasks), lineage)
-    files = [(file.name, file.rows, file.fingerprint) for file in manifest.files]
+    manifest = paged(storage, config, manifest, loader)
+    files = [(file.name, file.rows, file.identity) for file in manifest.files]
     begun = read_manifest_record(storage, folder)
     warnings = _question_warnings(config, spec)
     if begun is not None:

@@ -37,12 +37,13 @@ _IMAGES = frozenset(
 _VIDEOS = frozenset(
     [".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".wmv", ".flv", ".ogv", ".3gp"]
 )
+_DOCUMENTS = frozenset([".pdf"])
 _COMPRESSED = re.compile(r"\.(jsonl|ndjson|csv|tsv)\.(gz|zst|bz2|xz|zip)$", re.IGNORECASE)
 _HIDDEN = re.compile(r"(^|/)\.")
 _MAGIC = re.compile(r"[*?\[]")
 _FORMATS = (
     "a manifest is .parquet, .jsonl, .ndjson, .csv or .tsv, a folder or glob of those, "
-    "or a folder or glob of image and video files"
+    "or a folder or glob of image, video and PDF files"
 )
 
 
@@ -60,6 +61,11 @@ class Listing:
 def is_video(path: str) -> bool:
     """Whether a file's extension says that it is a video."""
     return _extension(path) in _VIDEOS
+
+
+def is_document(path: str) -> bool:
+    """Whether a file's extension says that it is a document: each of its pages is a row."""
+    return _extension(path) in _DOCUMENTS
 
 
 def list_files(storage: Storage, uri: str) -> Listing:
@@ -117,7 +123,7 @@ def _sort_out(uri: str, base: str, named: list[tuple[str, FileInfo]]) -> Listing
             ]
         )
     rows = [(name, info) for name, info in named if _extension(name) in _ROWS]
-    media = [(name, info) for name, info in named if _extension(name) in _IMAGES | _VIDEOS]
+    media = [(name, info) for name, info in named if _extension(name) in _IMAGES | _VIDEOS | _DOCUMENTS]
     formats = sorted({_ROWS[_extension(name)] for name, _ in rows})
     if rows and media:
         raise ConfigError(

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from pipeline.manifest.listing import Listing, is_video
+from pipeline.manifest.listing import Listing, is_document, is_video
 from pipeline.manifest.manifest import Format, Manifest, ManifestFile, MediaPaths, fingerprint_of
 from pipeline.manifest.rows import RawRow, build_table, keep_array
 from pipeline.manifest.shard import Shard
@@ -29,7 +29,9 @@ def read_media(manifest: Manifest, shard: Shard, ranges: Sequence[tuple[int, int
         raise TypeError(f"shard {shard.name} is not of a media folder")
     for start, stop in ranges:
         paths = shard.seek.paths.slice(start - shard.start, stop - start).to_pylist()
-        rows = [
-            RawRow({"id": path, "video" if is_video(path) else "image": f"{file.uri}/{path}"}) for path in paths
-        ]
+        rows = [RawRow({"id": path, _role(path): f"{file.uri}/{path}"}) for path in paths]
         yield build_table(manifest, file, start, rows, keep_array(manifest.keep, [], len(rows)))
+
+
+def _role(path: str) -> str:
+    return "video" if is_video(path) else "document" if is_document(path) else "image"

@@ -12,7 +12,7 @@ from pipeline.errors import ConfigError
 from pipeline.manifest.columns import check_keep, check_types, choose_columns, missing, unify_keep
 from pipeline.manifest.csv_file import DELIMITERS, probe_csv
 from pipeline.manifest.jsonl_file import probe_jsonl
-from pipeline.manifest.listing import Listing, is_video, list_files
+from pipeline.manifest.listing import Listing, is_document, is_video, list_files
 from pipeline.manifest.manifest import Columns, Format, Manifest, ManifestFile, Probe, fingerprint_of
 from pipeline.manifest.media_folder import list_media
 from pipeline.manifest.parquet_file import probe_parquet
@@ -58,9 +58,10 @@ def open_manifest(storage: Storage, config: ManifestConfig, reserved: Collection
         files,
         columns,
         keep,
-        has_images=columns.image is not None or columns.images is not None,
+        has_images=any(role in columns.media() for role in ("image", "images", "document")),
         has_videos=columns.video is not None,
         ignored=listing.ignored,
+        has_documents=columns.document is not None,
     )
 
 
@@ -82,6 +83,7 @@ def _open_media(listing: Listing, config: ManifestConfig) -> Manifest:
         has_images=videos < len(listing.names),
         has_videos=videos > 0,
         ignored=listing.ignored,
+        has_documents=any(map(is_document, listing.names)),
     )
 
 
