@@ -29,8 +29,8 @@ class Shard:
     """The rows [start, stop) of the manifest's file number `file`.
 
     `name` is unique in its manifest, safe as a file name, and the same in every manifest as long as the file
-    is. Within a file names sort like the rows. With `pages` the rows are pages of documents, and `seek` is about
-    the source rows that make them.
+    is. Within a file names sort like the rows. With `pages` the rows are pages of documents, and `seek` is
+    about the source rows that make them.
     """
 
     name: str

@@ -21,6 +21,7 @@ from pipeline.engine.figures import EngineFigures
 from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
 from pipeline.errors import Code, EngineError, StorageError
 from pipeline.models.prompt import PromptBuilder
+from pipeline.models.question import asked
 from pipeline.results.schema import failed, result_schema
 from pipeline.stages.asking import Asker, Refused
 from pipeline.stages.batch import Batch, unpack_media
@@ -173,15 +174,16 @@ class Generate:
 
     async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)
-        question = item["question"] or self._setup.tasks[task]
+        words = item["question"], self._setup.tasks[task], item["page_text"] or ""
         result: dict[str, Any] = {
             "id": item["id"],
             "task": task,
-            "question": question,
+            "question": asked(*words),
             "attempts": 0,
             "item_uuid": item["item_uuids"][position] if item["item_uuids"] else None,
             "media_uuids": item["media_uuids"],
             "media_versions": item["media_versions"],
+            "recovered": item["recovered"],
             "prepare_seconds": item["seconds"],
             "row": item["row"],
         }
@@ -191,6 +193,7 @@ class Generate:
             return result | failed(item["error_code"], item["error"], Code(item["error_code"]).retryable)
         started = time.perf_counter()
         try:
+            question = asked(*words, self._builder.quoted)
             result |= await self._ask(question, media, result["item_uuid"])
         except Refused as error:
             result |= failed(error.code.value, error.reason, error.code.retryable)
