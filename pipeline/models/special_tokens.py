@@ -24,7 +24,7 @@ class SpecialTokens:
 
     Attributes:
         pattern: matches each, longest first; None if there is none.
-        ids: of those in the vocabulary.
+        ids: of those in the vocabulary, but for the unknown token.
         tokenizer: proves that none is left; None: only the placeholders of the spec are known.
         treatment: `text`: they are split by a space behind their first character, so that the model reads
             their letters; `refuse`: the item fails.
@@ -43,7 +43,9 @@ class SpecialTokens:
         markers = [_marker(media.marker) for media in spec.media.values() if media.marker]
         words = [re.escape(token) for token in sorted(known, key=len, reverse=True) if len(token) > 1]
         parts = [*markers, *words]
-        return cls(re.compile("|".join(parts)) if parts else None, frozenset(known.values()), inner, treatment)
+        # A tokenizer without bytes for what it does not know gives the unknown token for it: no injection.
+        ids = frozenset(known.values()) - {getattr(inner, "unk_token_id", None)}
+        return cls(re.compile("|".join(parts)) if parts else None, ids, inner, treatment)
 
     def quoted(self, text: str) -> str:
         """The text without any special token.
@@ -86,8 +88,6 @@ def _special(tokenizer: Any) -> dict[str, int]:
     named: Iterable[str] = tokenizer.all_special_tokens
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     found |= {token: vocabulary[token] for token in named if token in vocabulary}
-    # A tokenizer without bytes for what it does not know gives this for it: no injection.
-    found.pop(str(tokenizer.unk_token), None)
     return found
 
 
