@@ -109,8 +109,8 @@ def _check_page(page: int, pages: int) -> None:
     if page == 0:
         raise ItemError(
             Code.PAGE_NOT_FOUND,
-            f"the document opens and has {pages} pages, but none was chosen when the output was begun: "
-            "see media.document.pages, or set another output.uri",
+            f"the document has {pages} pages, of which none is a row: see media.document.pages and max_pages; "
+            "if it could not be opened when the run was planned, plan it again",
         )
     if page > pages:
         raise ItemError(Code.PAGE_NOT_FOUND, f"there is no page {page}: the document has {pages}")

@@ -77,7 +77,8 @@ def prepared_schema(keep: pa.DataType) -> pa.Schema:
     """Items between prepare and generate. `item_uuids` and `ready` have a value for each task; where `ready` is
     null the engine is to be asked. An item with an `error_code` or with all its answers has no media.
 
-    `page_text`: what its documents say, where a prompt asks for it; `recovered`: a file of it is damaged.
+    `page_text`: what its documents say where a prompt asks for it, null if they were not decoded; `recovered`:
+    a file of it is damaged.
     """
     return pa.schema(
         [

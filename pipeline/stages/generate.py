@@ -21,7 +21,7 @@ from pipeline.engine.figures import EngineFigures
 from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
 from pipeline.errors import Code, EngineError, StorageError
 from pipeline.models.prompt import PromptBuilder
-from pipeline.models.question import asked
+from pipeline.models.question import PAGE_TEXT, asked
 from pipeline.results.schema import failed, result_schema
 from pipeline.stages.asking import Asker, Refused
 from pipeline.stages.batch import Batch, unpack_media
@@ -174,7 +174,8 @@ class Generate:
 
     async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)
-        words = item["question"], self._setup.tasks[task], item["page_text"] or ""
+        text = PAGE_TEXT if item["page_text"] is None else item["page_text"]
+        words = item["question"], self._setup.tasks[task], text
         result: dict[str, Any] = {
             "id": item["id"],
             "task": task,

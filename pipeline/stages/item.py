@@ -33,7 +33,7 @@ class Item:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     ready: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     media: list[dict[str, Any]] = field(default_factory=list)
-    page_text: str = ""
+    page_text: str | None = None
     recovered: bool | None = None
     seconds: float = 0.0
 
