@@ -37,9 +37,11 @@ class _Counter:
     max_bytes: int
     kept: PageCounts
 
-    def count(self, document: _Document) -> int | ItemError:
+    def count(self, document: _Document | None) -> int | ItemError:
         """The pages of a document; 0 where it cannot be opened, as its one row will tell when it is decoded.
-        The error where it cannot be fetched just now, and was not counted before."""
+        The error where it cannot be fetched just now, or has another password."""
+        if document is None:
+            return NOT_A_DOCUMENT
         try:
             if document.data is not None:
                 return self.loader.pages(document.data, document.password)
@@ -50,10 +52,7 @@ class _Counter:
                 pages = self.loader.pages(fetched.data, document.password)
                 self.kept.add(document.uri, fetched.version, pages)
         except ItemError as error:
-            if error.code is not Code.FETCH_FAILED:
-                return 0
-            last = self.kept.last(document.uri)
-            return error if last is None else last
+            return error if error.code in {Code.FETCH_FAILED, Code.PASSWORD_WRONG} else 0
         return pages
 
 
@@ -88,13 +87,21 @@ def _counted(counter: _Counter, manifest: Manifest) -> list[list[int]]:
     """The pages of each row's document, for each file."""
     counts: list[list[int]] = [[] for _ in manifest.files]
     documents = 0
-    unfetched: list[ItemError] = []
+    failed: list[tuple[int, int, _Document, ItemError]] = []
     with ThreadPoolExecutor(_READERS, "count-pages") as pool:
         for number, rows in _source_rows(counter.storage, manifest):
-            found = list(pool.map(lambda one: counter.count(one) if one else NOT_A_DOCUMENT, rows))
             documents += sum(one is not None for one in rows)
-            unfetched += [one for one in found if isinstance(one, ItemError)]
-            counts[number] += [0 if isinstance(one, ItemError) else one for one in found]
+            for one, found in zip(rows, pool.map(counter.count, rows), strict=True):
+                if one and isinstance(found, ItemError):
+                    failed.append((number, len(counts[number]), one, found))
+                counts[number].append(0 if isinstance(found, ItemError) else found)
+    unfetched = []
+    for number, row, one, error in failed:
+        # Now that all are counted: another row may have had the right password, or an earlier run.
+        last = counter.kept.last(one.uri)
+        counts[number][row] = last or 0
+        if last is None and error.code is Code.FETCH_FAILED:
+            unfetched.append(error)
     if len(unfetched) > documents * _MOST_UNFETCHED:
         raise ConfigError(
             [

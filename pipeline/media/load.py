@@ -81,9 +81,9 @@ class MediaLoader:
             "backend": self.backend,
         }
 
-    def media_uuid(self, data: bytes, page: int | None = None) -> str:
+    def media_uuid(self, data: bytes, page: int | None = None, password: str | None = None) -> str:
         """The identity of media as a file, or of a page of it."""
-        return media_uuid(data) if page is None else page_uuid(media_uuid(data), page)
+        return media_uuid(data) if page is None else page_uuid(media_uuid(data), page, password)
 
     def load(
         self, kind: Kind, data: bytes, page: int | None = None, password: str | None = None
@@ -97,7 +97,7 @@ class MediaLoader:
         Raises:
             ItemError: if the bytes are not such media, damaged, too large, or end or hang their decoder.
         """
-        media = self.media_uuid(data, page)
+        media = self.media_uuid(data, page, password)
         if page is not None:
             uuid = pixels_uuid(media, {"shrink": asdict(self.image), "document": asdict(self.scale)})
             options = {"page": page, "scale": self.scale, "budget": self.image, "text_chars": self.text_chars}

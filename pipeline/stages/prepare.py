@@ -128,7 +128,7 @@ class Prepare:
                     ref.identity(one.version) for ref, one in zip(item.references, item.fetched, strict=True)
                 ]
                 uuids = [
-                    self.loader.media_uuid(one.data, ref.page)
+                    self.loader.media_uuid(one.data, ref.page, ref.password)
                     for ref, one in zip(item.references, item.fetched, strict=True)
                 ]
                 if uuids != item.media_uuids or not item.verdicts:
@@ -166,8 +166,6 @@ class Prepare:
                 item.media = [pack_media(one) for one in loaded]
                 item.page_text = "\n\n".join(one.text for one in loaded if one.text)
                 item.recovered = any(one.recovered for one in loaded)
-            if item.error and item.error.code is Code.PASSWORD_WRONG:
-                item.forget_identity()  # a row with the right password has the same
         item.fetched = []
         item.seconds = time.perf_counter() - started
 

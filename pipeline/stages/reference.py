@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.errors import Code, ItemError
-from pipeline.identity import object_uuid
+from pipeline.identity import object_uuid, password_key
 from pipeline.models.spec import Kind
 from pipeline.page_uri import page_of, with_page
 from pipeline.storage import Fetched, Storage
@@ -29,8 +29,12 @@ class Reference:
 
     def identity(self, version: str | None) -> str | None:
         """The identity of the medium in this version of its file; None where the store tells no version."""
+        if version is None:
+            return None
         uri = self.uri if self.page is None else with_page(self.uri, self.page)
-        return object_uuid(uri, version) if version else None
+        if self.page is not None and self.password:
+            uri = f"{uri}&key={password_key(self.password, uri)}"
+        return object_uuid(uri, version)
 
 
 def references_of(row: Mapping[str, Any]) -> list[Reference]:
