@@ -37,6 +37,11 @@ def page_uuid(media: str, page: int, password: str | None = None) -> str:
     return uuid8(canonical({"media": media, "page": page, **locked}))
 
 
+def identified(file: str, page: int | None, password: str | None) -> str:
+    """The identity of media in the file with the UUID `file`: the file itself, or a page of it."""
+    return file if page is None else page_uuid(file, page, password)
+
+
 @lru_cache(maxsize=4096)
 def password_key(password: str, salt: str) -> str:
     """What stands for a password in an identity: by scrypt, so that a guess costs a 20th of a second."""

@@ -165,7 +165,8 @@ def _coded(what: str) -> Iterator[None]:
 def _is_cut_short(data: bytes) -> bool:
     """Whether the end of a PDF is missing, as far as its structure says."""
     said = _LENGTH.search(data[:1024])
-    return b"startxref" not in data or (said is not None and int(said[1]) > len(data))
+    is_there = b"startxref" in data[-2048:] or b"startxref" in data
+    return not is_there or (said is not None and int(said[1]) > len(data))
 
 
 def _points(page: Any) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pipeline.config import MediaConfig
 from pipeline.errors import Code, ItemError
-from pipeline.identity import media_uuid, page_uuid, pixels_uuid
+from pipeline.identity import identified, media_uuid, pixels_uuid
 from pipeline.media.document import PageScale, count_pages, decode_page
 from pipeline.media.image import decode_image
 from pipeline.media.isolated import Decoder, Limits, Pixels, decode_isolated
@@ -81,23 +81,25 @@ class MediaLoader:
             "backend": self.backend,
         }
 
-    def media_uuid(self, data: bytes, page: int | None = None, password: str | None = None) -> str:
-        """The identity of media as a file, or of a page of it."""
-        return media_uuid(data) if page is None else page_uuid(media_uuid(data), page, password)
-
     def load(
-        self, kind: Kind, data: bytes, page: int | None = None, password: str | None = None
+        self,
+        kind: Kind,
+        data: bytes,
+        page: int | None = None,
+        password: str | None = None,
+        media: str | None = None,
     ) -> tuple[str, LoadedMedia]:
         """The media UUID of the bytes (or of their page), and their pixels.
 
         Args:
             page: of a document (PDF, or TIFF of several pages), from 1; None: `data` is the medium itself.
             password: of an encrypted PDF.
+            media: the UUID, where it is known: to work it out takes a second for a GiB.
 
         Raises:
             ItemError: if the bytes are not such media, damaged, too large, or end or hang their decoder.
         """
-        media = self.media_uuid(data, page, password)
+        media = media or identified(media_uuid(data), page, password)
         if page is not None:
             uuid = pixels_uuid(media, {"shrink": asdict(self.image), "document": asdict(self.scale)})
             options = {"page": page, "scale": self.scale, "budget": self.image, "text_chars": self.text_chars}

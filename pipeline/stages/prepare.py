@@ -76,7 +76,7 @@ class Prepare:
                     item.fetching = [sources.fetch(one) for one in item.references]
             decoding = []
             for group in _groups(items, CLAIMED_AT_ONCE):
-                self._identify(batch.shard, group)
+                self._identify(sources, batch.shard, group)
                 decoding += [decoders.submit(self._decode, item) for item in group]
             for decoded in decoding:
                 decoded.result()
@@ -116,7 +116,7 @@ class Prepare:
             )
         self._claim(shard, [item for item in remote if all(item.media_uuids)])
 
-    def _identify(self, shard: str, items: Sequence[Item]) -> None:
+    def _identify(self, sources: Sources, shard: str, items: Sequence[Item]) -> None:
         """Wait for the bytes of these items, and claim those that are not what they were taken for."""
         changed = []
         for item in items:
@@ -128,7 +128,7 @@ class Prepare:
                     ref.identity(one.version) for ref, one in zip(item.references, item.fetched, strict=True)
                 ]
                 uuids = [
-                    self.loader.media_uuid(one.data, ref.page, ref.password)
+                    sources.media_uuid(ref, one.data)
                     for ref, one in zip(item.references, item.fetched, strict=True)
                 ]
                 if uuids != item.media_uuids or not item.verdicts:
@@ -160,8 +160,8 @@ class Prepare:
         if item.needs_bytes:
             with item.failing():
                 loaded = [
-                    self.loader.load(ref.kind, one.data, ref.page, ref.password)[1]
-                    for ref, one in zip(item.references, item.fetched, strict=True)
+                    self.loader.load(ref.kind, one.data, ref.page, ref.password, media)[1]
+                    for ref, one, media in zip(item.references, item.fetched, item.media_uuids, strict=True)
                 ]
                 item.media = [pack_media(one) for one in loaded]
                 item.page_text = "\n\n".join(one.text for one in loaded if one.text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.errors import Code, ItemError
-from pipeline.identity import object_uuid, password_key
+from pipeline.identity import identified, media_uuid, object_uuid, password_key
 from pipeline.models.spec import Kind
 from pipeline.page_uri import page_of, with_page
 from pipeline.storage import Fetched, Storage
@@ -55,6 +55,7 @@ class Sources:
         self._max_bytes = max_bytes
         self._versions: dict[str, Future[str | None]] = {}
         self._fetches: dict[str, Future[Fetched]] = {}
+        self._uuids: dict[str, str] = {}
 
     def version(self, reference: Reference) -> Future[str | None]:
         """What the store says of the version of a medium's file; None where it tells none."""
@@ -71,6 +72,14 @@ class Sources:
                 self._storage.fetch, reference.uri, self._max_bytes
             )
         return self._fetches[reference.uri]
+
+    def media_uuid(self, reference: Reference, data: bytes) -> str:
+        """The UUID of a medium; the bytes of its file are gone through once, however many pages they have."""
+        if reference.data is not None:
+            return identified(media_uuid(data), reference.page, reference.password)
+        if reference.uri not in self._uuids:
+            self._uuids[reference.uri] = media_uuid(data)
+        return identified(self._uuids[reference.uri], reference.page, reference.password)
 
     def _ask_version(self, uri: str) -> str | None:
         try:
