@@ -45,3 +45,21 @@ def tiff(colours: Sequence[str], size: tuple[int, int] = (8, 4)) -> bytes:
     out = io.BytesIO()
     first.save(out, "TIFF", save_all=True, append_images=others)
     return out.getvalue()
+
+
+def raw_pdf(page: bytes, *objects: bytes) -> bytes:
+    """A PDF of one page, written object by object: `page` is object 3, the others are 4, 5, …"""
+    catalogue, pages = b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>"
+    out, places = b"%PDF-1.7\n", []
+    for number, body in enumerate([catalogue, pages, page, *objects], 1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    head = b"xref\n0 %d\n0000000000 65535 f \n" % (len(places) + 1)
+    trailer = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(places) + 1, len(out))
+    return out + head + table + trailer
+
+
+def stream(entries: bytes, data: bytes) -> bytes:
+    """A stream object with these entries of its dictionary."""
+    return b"<< %s /Length %d >>\nstream\n%s\nendstream" % (entries, len(data), data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -16,7 +18,7 @@ from pipeline.media.document import PageScale, count_pages, decode_page
 from pipeline.media.load import MediaLoader
 from pipeline.media.shrink import PixelBudget
 from pipeline.models.registry import load_spec
-from tests.media.documents import BLUE, GREEN, RED, WHITE, filled, pdf, tiff
+from tests.media.documents import BLUE, GREEN, RED, WHITE, filled, pdf, raw_pdf, stream, tiff
 from tests.media.made import saved
 
 
@@ -207,3 +209,53 @@ def test_a_damaged_document_is_taken_only_on_request_and_says_so() -> None:
 def test_a_document_says_its_pages_without_drawing_any() -> None:
     many = pdf(*[filled("red", 0, 0, 9, 9)] * 300)
     assert count_pages(many)[1] == {"pages": 300}
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (TWO, "FILE.pdf#page=1"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n", "ps2pdf"),
+        (b"\xc5\xd0\xd3\xc6\x20\0\0\0" + b"%!PS-Adobe-3.0 EPSF-3.0\n", "ps2pdf"),
+    ],
+)
+def test_a_document_in_place_of_an_image_is_told_what_to_do(data: bytes, told: str) -> None:
+    with pytest.raises(ItemError) as caught:
+        loader().load("image", data)
+    assert caught.value.code is Code.NOT_MEDIA
+    assert told in caught.value.reason
+
+
+def test_forms_that_draw_each_other_a_billion_times_cost_themselves() -> None:
+    leaf = stream(b"/Type /XObject /Subtype /Form /BBox [0 0 99 99]", b"0 0 9 9 re f")
+    levels = [
+        stream(
+            b"/Type /XObject /Subtype /Form /BBox [0 0 99 99] /Resources << /XObject << /F %d 0 R >> >>"
+            % below,
+            b"/F Do " * 10,
+        )
+        for below in range(4, 12)
+    ]
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 13 0 R "
+    page += b"/Resources << /XObject << /F 12 0 R >> >> >>"
+    impatient = loader(decode_seconds=1)
+    with pytest.raises(ItemError) as caught:
+        impatient.load("image", raw_pdf(page, leaf, *levels, stream(b"", b"/F Do")), page=1)
+    assert caught.value.code is Code.DECODE_TIMEOUT
+    assert loader().load("image", TWO, page=1)[1].pixels.shape[2] == 3
+
+
+def test_damaged_documents_give_pixels_or_a_code_and_nothing_else() -> None:
+    chance = random.Random(20)
+    one, codes = loader(decode_seconds=20, damaged="recover"), set()
+    sound = pdf(*(filled("red", 0, 0, 72, 36, text=f"page {number}") for number in range(3)))
+    for _ in range(60):
+        damaged = bytearray(sound[: chance.randint(20, len(sound))] if chance.random() < 0.3 else sound)
+        for _ in range(chance.choice([1, 10, 100])):
+            damaged[chance.randrange(5, len(damaged))] = chance.randrange(256)
+        try:
+            assert one.load("image", bytes(damaged), page=2)[1].pixels.ndim == 3
+        except ItemError as error:
+            codes.add(error.code)
+    assert Code.DECODE_CORRUPT in codes or Code.DECODE_TRUNCATED in codes
+    assert one.load("image", sound, page=2)[1].pixels.ndim == 3
