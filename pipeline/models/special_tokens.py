@@ -14,7 +14,7 @@ Treatment = Literal["text", "refuse"]
 
 # Tokens that steer a model though its tokenizer does not call them special look like this: <think>, [INST].
 _BRACKETED = re.compile(r"(<.*>|\[.*\])", re.DOTALL)
-# Splitting one token may make another one; no vocabulary is nested as deeply as this.
+# Tokens may overlap, and only one of two that do is split at once; none overlap as deeply as this.
 _MOST_ROUNDS = 16
 
 
@@ -23,7 +23,7 @@ class SpecialTokens:
     """The special tokens and media placeholders of one model, and what to do with them in others' words.
 
     Attributes:
-        pattern: matches each, longest first; None if there is none.
+        pattern: matches each; None if there is none.
         ids: of those in the vocabulary, but for the unknown token.
         tokenizer: proves that none is left; None: only the placeholders of the spec are known.
         treatment: `text`: they are split by a space behind their first character, so that the model reads
@@ -41,7 +41,7 @@ class SpecialTokens:
         inner = getattr(tokenizer, "tokenizer", tokenizer)
         known = _special(inner) if inner is not None else {}
         markers = [_marker(media.marker) for media in spec.media.values() if media.marker]
-        words = [re.escape(token) for token in sorted(known, key=len, reverse=True) if len(token) > 1]
+        words = [re.escape(token) for token in sorted(known) if len(token) > 1]
         parts = [*markers, *words]
         # A tokenizer without bytes for what it does not know gives the unknown token for it: no injection.
         ids = frozenset(known.values()) - {getattr(inner, "unk_token_id", None)}

@@ -119,6 +119,11 @@ def test_tokens_that_steer_the_model_count_though_they_are_not_called_special() 
     assert words.quoted("<think>[TOOL]    colour") == "< think>[ TOOL]    colour"
 
 
+def test_tokens_that_overlap_are_all_split() -> None:
+    tokenizer = made(AddedToken("@a@", special=True), AddedToken("@b@", special=True))
+    assert SpecialTokens.of(load_spec("llava"), tokenizer).quoted("@a@b@a@") == "@ a@ b@ a@"
+
+
 def test_words_that_the_tokenizer_lacks_are_no_special_token() -> None:
     assert SpecialTokens.of(load_spec("llava"), made()).quoted("nowhere") == "nowhere"
 
