@@ -103,7 +103,7 @@ class Prepare:
 
     def _recognise(self, sources: Sources, shard: str, items: Sequence[Item]) -> None:
         """Claim the items whose media an earlier run has read and which have not changed since."""
-        remote = [item for item in items if not item.error and all(ref.uri for ref in item.references)]
+        remote = [item for item in items if not item.error and all(ref.data is None for ref in item.references)]
         asking = [(ref, sources.version(ref)) for item in remote for ref in item.references]
         versions = [ref.identity(asked.result()) for ref, asked in asking]
         told = [version for version in versions if version]
