@@ -7,6 +7,7 @@ from typing import Any
 
 import mistral_common
 import pytest
+import torch  # noqa: F401 - before transformers, which looks for torchaudio once (engine.cpu_torch)
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.integrations.mistral import convert_tekken_tokenizer
