@@ -28,8 +28,8 @@ _DRAFT_MARGIN = 2
 _REDUCING_GAP = 3.0
 _JPEG = b"\xff\xd8"
 _CURES = {
-    "PDF document": "name its page, as in FILE.pdf#page=1, or give it the column role `document`",
-    "PostScript document": "convert it with ps2pdf, and name its page",
+    "PDF document": "; name its page, as in FILE.pdf#page=1, or give it the column role `document`",
+    "PostScript document": "; convert it with ps2pdf, and name its page",
 }
 _GREYS = {"1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N", "I", "F"}
 
@@ -69,12 +69,9 @@ def _decode(data: bytes, budget: PixelBudget, max_pixels: int, page: int) -> npt
     if not data:
         raise ItemError(Code.EMPTY_FILE, "the image file has 0 bytes: fetch or export it again")
     kind = looks_like(data)
-    if kind.family == "document":
-        raise ItemError(
-            Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}; {_CURES[kind.name]}"
-        )
-    if kind.family in {"video", "audio"}:
-        raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}")
+    if kind.family in {"video", "audio", "document"}:
+        cure = _CURES.get(kind.name, "")
+        raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}{cure}")
     if kind.name == "SVG drawing":
         raise ItemError(Code.NOT_RASTER, "an SVG drawing has no pixels of its own: render it to PNG first")
     formats = _FORMATS + heic_formats() if kind.name == "HEIC image" else _FORMATS

@@ -194,17 +194,20 @@ class Generate:
             return result | failed(item["error_code"], item["error"], Code(item["error_code"]).retryable)
         started = time.perf_counter()
         try:
-            question = asked(*words, self._builder.quoted)
-            result |= await self._ask(question, media, result["item_uuid"])
+            result |= await self._ask(words, media, result["item_uuid"])
         except Refused as error:
             result |= failed(error.code.value, error.reason, error.code.retryable)
             result["attempts"] = error.attempts
         return result | {"generate_seconds": time.perf_counter() - started}
 
-    async def _ask(self, question: str, media: pa.Scalar, uuid: str) -> dict[str, Any]:
+    async def _ask(self, words: tuple[str | None, str, str], media: pa.Scalar, uuid: str) -> dict[str, Any]:
         if self._log:
             self._log.write(json.dumps({"item_uuid": uuid, "time": time.time()}) + "\n")
         asker = self._started()
+        try:
+            question = asked(*words, asker.builder.quoted)
+        except ItemError as error:
+            raise Refused(error, 0) from error
         with self._meter.request():
             answer, attempts = await asker.ask(uuid, question, [unpack_media(one) for one in media])
         columns: dict[str, Any] = {
