@@ -19,7 +19,7 @@ from pipeline.engine.base import Answer, Engine
 from pipeline.engine.budget import Budget
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
-from pipeline.errors import Code, EngineError, StorageError
+from pipeline.errors import Code, EngineError, ItemError, StorageError
 from pipeline.models.prompt import PromptBuilder
 from pipeline.models.question import PAGE_TEXT, asked
 from pipeline.results.schema import failed, result_schema

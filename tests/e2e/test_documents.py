@@ -29,7 +29,7 @@ def test_a_folder_of_documents_gives_a_row_for_each_page(local_ray: None, tmp_pa
     cut = pdf(page("cut"), page("short"))
     (folder / "cut.pdf").write_bytes(cut[: cut.rindex(b"startxref")])
     (folder / "not.pdf").write_bytes(b"<!doctype html><html>sign in</html>")
-    (folder / "photo.jpg").write_bytes(saved(Image.effect_noise((90, 60), 80), "JPEG")[:-2])
+    (folder / "photo.jpg").write_bytes(saved(Image.effect_noise((300, 200), 80), "JPEG")[:-40])
     config = echo(
         folder,
         tmp_path / "out",

@@ -48,7 +48,7 @@ def lenient(prepare: Prepare, storage: Counting) -> Prepare:
     """The stage, that takes damaged files and reads text."""
     media = MediaConfig.model_validate({"damaged": "recover", "document": {"dpi": 72}})
     loader = replace(MediaLoader.of(media, load_spec("qwen2_5_vl")), text_chars=50)
-    return replace(prepare, storage=storage, loader=loader, max_question_chars=40)
+    return replace(prepare, storage=storage, loader=loader, max_bytes=10**6, max_question_chars=40)
 
 
 def prepared(
@@ -110,9 +110,9 @@ def test_a_password_opens_its_own_row_and_is_seen_nowhere(
 
 
 def test_a_damaged_file_that_was_taken_says_so(lenient: Prepare, tmp_path: Path) -> None:
-    picture = saved(Image.effect_noise((90, 60), 80), "JPEG")
+    picture = saved(Image.effect_noise((300, 200), 80), "JPEG")
     (tmp_path / "whole.jpg").write_bytes(picture)
-    (tmp_path / "cut.jpg").write_bytes(picture[:-2])
+    (tmp_path / "cut.jpg").write_bytes(picture[:-40])
     (tmp_path / "cut.pdf").write_bytes(TWO[: TWO.rindex(b"startxref")])
     names = ("whole.jpg", "cut.jpg", "cut.pdf#page=1", "nowhere.jpg")
     items = prepared(lenient, tmp_path, [{"image": name} for name in names])
