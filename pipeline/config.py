@@ -21,6 +21,8 @@ class ColumnsConfig(_Part):
     image: str | None = None
     images: str | None = None
     video: str | None = None
+    document: str | None = None
+    password: str | None = None
     question: str | None = None
 
 
@@ -32,6 +34,10 @@ class ManifestConfig(_Part):
     )
     columns: ColumnsConfig = ColumnsConfig()
     keep: list[str] = Field(default=[], description="columns passed through to the results")
+    special_tokens: Literal["text", "refuse"] = Field(
+        default="text", description="what the model's special tokens are in a row's own question or page text"
+    )
+    max_question_chars: PositiveInt = Field(default=32_768, description="of a row's own question")
 
     @property
     def uris(self) -> list[str]:
@@ -107,6 +113,18 @@ class VideoConfig(_Part):
         return self
 
 
+class DocumentConfig(_Part):
+    """How the pages of documents become rows, pictures and text."""
+
+    dpi: Annotated[float, Field(gt=0, le=2400)] = Field(default=150.0, description="pixels per inch of a page")
+    max_side: PositiveInt | None = Field(
+        default=None, description="instead of `dpi`: pixels of a page's longer side"
+    )
+    pages: str | None = Field(default=None, description="the pages that are rows, such as 1-10,15,20-")
+    max_pages: PositiveInt = Field(default=10_000, description="of one document; more is a failed item")
+    text_chars: PositiveInt = Field(default=4_000, description="the most of a page's text in {page_text}")
+
+
 class MediaConfig(_Part):
     """How media become pixels."""
 
@@ -114,6 +132,7 @@ class MediaConfig(_Part):
         default=None, description="of an image as the model sees it; default: the model's own limit"
     )
     video: VideoConfig = VideoConfig()
+    document: DocumentConfig = DocumentConfig()
     max_per_item: PositiveInt = Field(default=8, description="images of one item")
     max_bytes: PositiveInt = Field(default=512 * 2**20, description="of one file; more is a failed item")
     max_file_pixels: PositiveInt = Field(

@@ -59,6 +59,7 @@ def build_graph(plan: Plan, work: Sequence[Work], context: RunContext) -> Datase
         max_per_item=config.media.max_per_item,
         answers=context.answers,
         versions_known=context.known[1],
+        max_question_chars=config.manifest.max_question_chars,
     )
     prepared = batches.map_batches(prepare, batch_size=1, batch_format="pyarrow", num_cpus=1)
     answered = prepared.map_batches(
@@ -85,6 +86,7 @@ def _setup(plan: Plan, context: RunContext) -> GenerateSetup:
         sampling=plan.recipe.sampling,
         environment=_environment(plan),
         render_workers=plan.config.engine.render_workers,
+        special_tokens=config.manifest.special_tokens,
     )
     return GenerateSetup(
         connect=connect,

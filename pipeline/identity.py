@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
+from functools import lru_cache
+from hashlib import blake2b, scrypt
 from typing import Any
 
 
@@ -25,6 +26,28 @@ def media_uuid(data: bytes) -> str:
 def object_uuid(uri: str, version: str) -> str:
     """The identity of one version of an object: where it is, and what its store says of it unread."""
     return uuid8(canonical([uri, version]))
+
+
+def page_uuid(media: str, page: int, password: str | None = None) -> str:
+    """The identity of a page (from 1) of the document with the UUID `media`: no two pages share it.
+
+    The password that a row gives is part of it, so that nobody gets another one's answer without it.
+    """
+    locked = {"key": password_key(password, media)} if password else {}
+    return uuid8(canonical({"media": media, "page": page, **locked}))
+
+
+def identified(file: str, page: int | None, password: str | None) -> str:
+    """The identity of media in the file with the UUID `file`: the file itself, or a page of it."""
+    return file if page is None else page_uuid(file, page, password)
+
+
+@lru_cache(maxsize=4096)
+def password_key(password: str, salt: str) -> str:
+    """What stands for a password in an identity: by scrypt, so that a guess costs a 20th of a second."""
+    return scrypt(
+        password.encode(errors="surrogatepass"), salt=salt.encode(), n=2**14, r=8, p=1, dklen=16
+    ).hex()
 
 
 def pixels_uuid(media: str, settings: Mapping[str, Any]) -> str:

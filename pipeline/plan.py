@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.config import RunConfig
 from pipeline.config_file import LoadedConfig
+from pipeline.documents import paged
 from pipeline.engine.arguments import (
     asks_for_vit_cuda_graphs,
     device_of,
@@ -23,6 +24,7 @@ from pipeline.engine.weights import fingerprint, is_folder_path
 from pipeline.errors import ConfigError, StorageError
 from pipeline.manifest import Manifest, Shard, expand_braces, open_manifest, shards
 from pipeline.media.load import MediaLoader
+from pipeline.models.question import wants_page_text
 from pipeline.models.registry import load_spec
 from pipeline.models.spec import Kind, ModelSpec
 from pipeline.models.versions import version_problems
@@ -106,12 +108,15 @@ def make_plan(loaded: LoadedConfig) -> Plan:
     engine = config.engine.model_copy(update={"tensor_parallel_size": tensor_parallel_size(config, spec)})
     config = config.model_copy(update={"engine": engine})
     loader = MediaLoader.of(config.media, spec)
+    if wants_page_text(config.questions.values()):
+        loader = replace(loader, text_chars=config.media.document.text_chars)
     arguments = engine_arguments(config, spec, kinds_of(manifest))
     recipe = make_recipe(config, spec, loader, weights, arguments)
     folder = join(config.output.uri, f"recipe={recipe.id}")
     lineage = file_metadata(recipe.as_dict(), recipe.id)
     ledger = Ledger(storage, folder, tuple(recipe.tasks), lineage)
-    files = [(file.name, file.rows, file.fingerprint) for file in manifest.files]
+    manifest = paged(storage, config, manifest, loader)
+    files = [(file.name, file.rows, file.identity) for file in manifest.files]
     begun = read_manifest_record(storage, folder)
     warnings = _question_warnings(config, spec)
     if begun is not None:

@@ -9,6 +9,7 @@ from pipeline.config import RunConfig
 from pipeline.engine.arguments import answer_changing
 from pipeline.identity import recipe_id
 from pipeline.media.load import MediaLoader
+from pipeline.models.question import wants_page_text
 from pipeline.models.spec import ModelSpec
 
 DEFAULT_SAMPLING = {"temperature": 0.0, "max_tokens": 512}
@@ -49,11 +50,12 @@ def make_recipe(
     """
     sampling = {**DEFAULT_SAMPLING, **spec.sampling, **config.sampling.model_dump(exclude_none=True)}
     prompt = spec.prompt.model_dump(exclude_defaults=True)
+    text = {"page_text": loader.text_chars} if wants_page_text(config.questions.values()) else {}
     adapter = {"lora": spec.lora.model_dump()} if spec.lora else {}
     answering = {
         "engine": config.engine.kind,
         "model": {"weights": model, "revision": arguments.get("revision"), **adapter},
-        "prompt": {**prompt, "separator": spec.separator},
+        "prompt": {**prompt, "separator": spec.separator, **text},
         "placeholders": {kind: media.placeholder for kind, media in spec.media.items()},
         "stop": {"tokens": spec.stop_tokens, "token_ids": spec.stop_token_ids},
         "sampling": sampling,

@@ -37,6 +37,8 @@ def test_every_code_and_column_is_documented() -> None:
     assert set(re.findall(r"^\| `(\w+)`", codes, re.MULTILINE)) == {code.value for code in Code}
     retryable = set(re.findall(r"^\| `(\w+)` ↻", codes, re.MULTILINE))
     assert retryable == {code.value for code in Code if code.retryable}
+    table = [line for line in codes.splitlines() if line.startswith("|")]
+    assert [line for line in table if not line.split("|")[3].strip()] == []
     cells = [line.split("|")[1] for line in columns.splitlines() if line.startswith("| `")]
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == RESERVED - {"recipe"}
 

@@ -3,7 +3,17 @@
 import hashlib
 import uuid
 
-from pipeline.identity import item_uuid, media_uuid, pixels_uuid, recipe_id
+from pipeline.identity import item_uuid, media_uuid, page_uuid, pixels_uuid, recipe_id
+
+
+def test_a_page_has_its_own_identity_and_with_a_password_another() -> None:
+    uuids = {page_uuid("m", page, password) for page in (1, 2) for password in (None, "a", "b")} | {
+        page_uuid("n", 1, "a"),
+        page_uuid("n", 1),
+    }
+    assert len(uuids) == 8
+    assert page_uuid("m", 1, "a") == page_uuid("m", 1, "a")
+    assert page_uuid("m", 1, "") == page_uuid("m", 1)
 
 
 def test_media_uuid_is_a_version_8_uuid_of_blake2b() -> None:

@@ -12,7 +12,8 @@ from pipeline.manifest.json_types import settled
 from pipeline.manifest.manifest import Columns
 from pipeline.manifest.paths import type_at
 
-_ROLES = ("id", "image", "images", "video", "question")
+_ROLES = ("id", "image", "images", "video", "document", "password", "question")
+_ONLY_NAMED = ("document", "password")
 _SHOWN = 30
 
 
@@ -29,7 +30,7 @@ def choose_columns(
     problems: list[str] = []
     for role in _ROLES:
         named = getattr(config, role)
-        if named is None and role in there:
+        if named is None and role in there and role not in _ONLY_NAMED:
             chosen[role] = role
         elif named is not None and is_there(named, schemas):
             chosen[role] = named
@@ -44,7 +45,8 @@ def choose_columns(
     media = list(columns.media().values())
     if not media and not problems:
         problems.append(
-            f"manifest.columns: no column has media; name one as image, images or video ({_there(there)})"
+            "manifest.columns: no column has media; name one as image, images, video or document "
+            f"({_there(there)})"
         )
     twice = sorted({column for column in media if media.count(column) > 1})
     problems += [f"manifest.columns: {column!r} is named for two roles with media" for column in twice]
@@ -75,6 +77,8 @@ def check_keep(config: ManifestConfig, schemas: Sequence[pa.Schema], reserved: C
         if name in reserved
     ]
     twice = sorted({name for name in config.keep if config.keep.count(name) > 1})
+    if config.columns.password in config.keep:
+        problems.append(f"manifest.keep: {config.columns.password!r} has the passwords; leave it out")
     return problems + [f"manifest.keep: {name!r} is named twice" for name in twice]
 
 
@@ -126,6 +130,8 @@ _WANTED = {
     "question": "a question is text",
     "image": f"it has to be {_MEDIUM}; a list belongs in the role `images`",
     "video": f"it has to be {_MEDIUM}",
+    "document": f"it has to be {_MEDIUM}",
+    "password": "a password is text or a whole number",
     "images": f"it has to be a list of {_MEDIUM}",
 }
 
@@ -133,7 +139,7 @@ _WANTED = {
 def _suits(role: str, kind: pa.DataType) -> bool:
     if pa.types.is_null(kind):
         return True
-    if role == "id":
+    if role in ("id", "password"):
         return _is_text(kind) or pa.types.is_integer(kind)
     if role == "question":
         return _is_text(kind)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.errors import ConfigError
 from pipeline.manifest.manifest import Format
-from pipeline.manifest.media_names import extension_of, is_image, is_video
+from pipeline.manifest.media_names import extension_of, is_media
 from pipeline.storage import FileInfo, Storage, parent, scheme_of
 
 _ROWS = {
@@ -25,7 +25,7 @@ _MAGIC = re.compile(r"[*?\[]")
 _METADATA = re.compile(r"(^|/)metadata\.(jsonl|csv|parquet)$")
 _FORMATS = (
     "a manifest is .parquet, .jsonl, .ndjson, .csv, .tsv or .tar, a folder or glob of those, a .txt of URIs, "
-    "or a folder or glob of image and video files"
+    "or a folder or glob of image, video and PDF files"
 )
 
 
@@ -96,7 +96,7 @@ def _sort_out(uri: str, base: str, named: list[tuple[str, FileInfo]]) -> Listing
     # Texts lie in many a folder: only who names them has lists of URIs in them.
     formats_of = _ROWS | ({".txt": Format.URLS} if extension_of(uri) == ".txt" else {})
     rows = [(name, info) for name, info in named if extension_of(name) in formats_of]
-    media = [(name, info) for name, info in named if is_image(name) or is_video(name)]
+    media = [(name, info) for name, info in named if is_media(name)]
     rows = _without_logs(rows)
     formats = sorted({formats_of[extension_of(name)] for name, _ in rows})
     if rows and media and not all(_METADATA.search(name) for name, _ in rows):

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from pipeline.manifest.pages import PageIndex
 from pipeline.storage import FileInfo
 
 
@@ -65,7 +66,8 @@ class ManifestFile:
 
     `name` is its path relative to the manifest's folder ("" for the listing of that folder itself),
     `fingerprint` changes when the file (or any file of the listing) does, `header` holds the columns of a
-    CSV in their order.
+    CSV in their order. With `pages` the `rows` are those that the pages of its documents make, while
+    `index` is about the file's own.
     """
 
     uri: str
@@ -75,6 +77,12 @@ class ManifestFile:
     fingerprint: str
     header: tuple[str, ...] = ()
     index: Index | MediaPaths | None = None
+    pages: PageIndex | None = None
+
+    @property
+    def identity(self) -> str:
+        """A text that changes when a row of the file may have become another one."""
+        return self.fingerprint if self.pages is None else f"{self.fingerprint}:{self.pages.digest}"
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,8 @@ class Columns:
     image: str | None = None
     images: str | None = None
     video: str | None = None
+    document: str | None = None
+    password: str | None = None
     question: str | None = None
 
     def named(self) -> dict[str, str]:
@@ -93,7 +103,7 @@ class Columns:
 
     def media(self) -> dict[str, str]:
         """Role → column, of the roles that carry media."""
-        return {r: c for r, c in self.named().items() if r in ("image", "images", "video")}
+        return {r: c for r, c in self.named().items() if r in ("image", "images", "video", "document")}
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,7 @@ class Manifest:
     has_images: bool
     has_videos: bool
     ignored: int = 0
+    has_documents: bool = False
 
     @property
     def rows(self) -> int:
@@ -115,7 +126,7 @@ class Manifest:
 
     def for_workers(self) -> Manifest:
         """The same without indexes and listings: all that `read` needs, and small enough for every task."""
-        return replace(self, files=tuple(replace(file, index=None) for file in self.files))
+        return replace(self, files=tuple(replace(file, index=None, pages=None) for file in self.files))
 
 
 @dataclass(frozen=True)

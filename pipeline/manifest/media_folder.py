@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipeline.manifest.listing import Listing
 from pipeline.manifest.manifest import Format, Manifest, ManifestFile, MediaPaths, fingerprint_of
-from pipeline.manifest.media_names import is_video
+from pipeline.manifest.media_names import is_document, is_video
 from pipeline.manifest.rows import RawRow, build_table, keep_array
 from pipeline.manifest.shard import Shard
 
@@ -33,8 +33,9 @@ def read_media(manifest: Manifest, shard: Shard, ranges: Sequence[tuple[int, int
     for start, stop in ranges:
         paths = shard.seek.paths.slice(start - shard.start, stop - start).to_pylist()
         named = [(f"{file.name}/{path}" if file.name else path, path) for path in paths]
-        rows = [
-            RawRow({"id": name, "video" if is_video(path) else "image": f"{file.uri}/{path}"})
-            for name, path in named
-        ]
+        rows = [RawRow({"id": name, _role(path): f"{file.uri}/{path}"}) for name, path in named]
         yield build_table(manifest, file, start, rows, keep_array(manifest.keep, [], len(rows)))
+
+
+def _role(path: str) -> str:
+    return "video" if is_video(path) else "document" if is_document(path) else "image"

@@ -1,4 +1,4 @@
-"""What a file's name says about its content: image, video, or neither."""
+"""What a file's name says about its content: image, video, document, or none of them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ IMAGES = frozenset(
 VIDEOS = frozenset(
     [".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".wmv", ".flv", ".ogv", ".3gp"]
 )
+DOCUMENTS = frozenset([".pdf"])
 
 
 def extension_of(path: str) -> str:
@@ -38,3 +39,13 @@ def is_image(path: str) -> bool:
 def is_video(path: str) -> bool:
     """Whether a file's extension says that it is a video."""
     return extension_of(path) in VIDEOS
+
+
+def is_document(path: str) -> bool:
+    """Whether a file's extension says that it is a document: each of its pages is a row."""
+    return extension_of(path) in DOCUMENTS
+
+
+def is_media(path: str) -> bool:
+    """Whether a file's extension says that it is any of them."""
+    return is_image(path) or is_video(path) or is_document(path)

@@ -25,7 +25,7 @@ from pipeline.manifest.jsonl_file import probe_jsonl
 from pipeline.manifest.listing import Listing
 from pipeline.manifest.manifest import Columns, Format, Manifest, ManifestFile, Probe, fingerprint_of
 from pipeline.manifest.media_folder import list_media
-from pipeline.manifest.media_names import is_video
+from pipeline.manifest.media_names import is_document, is_video
 from pipeline.manifest.parquet_file import probe_parquet
 from pipeline.manifest.paths import type_at
 from pipeline.manifest.several import expand_braces, list_manifest
@@ -86,9 +86,10 @@ def open_manifest(storage: Storage, config: ManifestConfig, reserved: Collection
         tuple(_opened(file, found) for file, found in zip(files, probes.values(), strict=True)),
         columns,
         keep,
-        has_images=columns.image is not None or columns.images is not None,
+        has_images=any(role in columns.media() for role in ("image", "images", "document")),
         has_videos=columns.video is not None,
         ignored=sum(listing.ignored for listing in listings),
+        has_documents=columns.document is not None,
     )
 
 
@@ -128,6 +129,7 @@ def _open_media(listings: Sequence[Listing], config: ManifestConfig) -> Manifest
         has_images=videos < len(names),
         has_videos=videos > 0,
         ignored=sum(listing.ignored for listing in listings),
+        has_documents=any(map(is_document, names)),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -11,6 +13,7 @@ from pipeline.manifest.csv_file import read_csv
 from pipeline.manifest.jsonl_file import read_jsonl
 from pipeline.manifest.manifest import Format, Manifest, ManifestFile, fingerprint_of
 from pipeline.manifest.media_folder import read_media
+from pipeline.manifest.page_rows import read_pages
 from pipeline.manifest.parquet_file import read_parquet
 from pipeline.manifest.shard import Shard
 from pipeline.manifest.tar_file import read_tar
@@ -32,6 +35,11 @@ def read(
     """
     _check(shard, ranges)
     if not ranges:
+        return
+    if shard.pages is not None:
+        start, stop = shard.pages.first, shard.pages.first + len(shard.pages.pages)
+        source = replace(shard, start=start, stop=stop, pages=None)
+        yield from read_pages(shard.pages, ranges, partial(read, storage, manifest, source))
         return
     file = manifest.files[shard.file]
     if file.format is Format.MEDIA:

@@ -10,10 +10,14 @@ import pyarrow as pa
 
 from pipeline.manifest.manifest import Manifest, ManifestFile
 from pipeline.manifest.media_value import MediaValue, many_media, one_medium
+from pipeline.page_uri import page_of, with_page
 from pipeline.storage import parent
 
 MEDIA_TYPE = pa.list_(pa.struct([("uri", pa.string()), ("data", pa.large_binary())]))
 """The media of an item: each has `data`, or the absolute `uri` to fetch it from (else a mere label)."""
+
+MAX_DOCUMENT_BYTES = 16 << 20
+"""Of a document whose bytes are in the manifest: they travel with each of its pages."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class _Row:
     images: list[MediaValue]
     videos: list[MediaValue]
     question: str | None
+    password: str | None
     error: str | None
 
 
@@ -38,8 +43,10 @@ def row_schema(manifest: Manifest) -> pa.Schema:
 
     `row` (in its manifest file), `id`, `images` and `videos` (MEDIA_TYPE, empty where the row has none),
     `question`, `keep` (a struct of the columns passed through), `error` (null, or what is wrong with the
-    row, for people).
+    row, for people). `password` (of its documents) only where the manifest has such a column. A document is
+    the first image, with its page as a fragment of its URI (`page_uri`).
     """
+    secret = [pa.field("password", pa.string())] if manifest.columns.password else []
     return pa.schema(
         [
             pa.field("row", pa.int64(), nullable=False),
@@ -49,6 +56,7 @@ def row_schema(manifest: Manifest) -> pa.Schema:
             pa.field("question", pa.string()),
             pa.field("keep", pa.struct(list(manifest.keep)), nullable=False),
             pa.field("error", pa.string()),
+            *secret,
         ]
     )
 
@@ -76,6 +84,8 @@ def build_table(
         keep,
         pa.array([row.error for row in rows], pa.string()),
     ]
+    if manifest.columns.password:
+        columns.append(pa.array([row.password for row in rows], pa.string()))
     return pa.Table.from_arrays(columns, schema=row_schema(manifest))
 
 
@@ -95,9 +105,29 @@ def _clean(raw: RawRow, folder: str, manifest: Manifest) -> _Row:
     image = take("image", lambda value: one_medium(value, folder), None)
     images = take("images", lambda value: many_media(value, folder), [])
     video = take("video", lambda value: one_medium(value, folder), None)
-    images = [*([image] if image else []), *images]
+    document = take("document", lambda value: _document(value, folder), None)
+    images = [*([document] if document else []), *([image] if image else []), *images]
     videos = [video] if video else []
-    return _Row(identity, images, videos, question, "; ".join(troubles) or None)
+    password = take("password", _password, None)
+    return _Row(identity, images, videos, question, password, "; ".join(troubles) or None)
+
+
+def _document(value: object, folder: str) -> MediaValue | None:
+    document = one_medium(value, folder)
+    if document is None or page_of(document.uri or "")[1] is not None:
+        return document
+    if document.data is not None and len(document.data) > MAX_DOCUMENT_BYTES:
+        most = f"{MAX_DOCUMENT_BYTES >> 20} MiB"
+        raise ValueError(f"has a document of {len(document.data):,} bytes; above {most} give its URI instead")
+    return MediaValue(with_page(document.uri or "", 0), document.data)
+
+
+def _password(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value or None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError("has a password that is not text")
 
 
 def _id(value: object) -> str | None:

@@ -10,6 +10,7 @@ from hashlib import blake2b
 import pyarrow as pa
 
 from pipeline.manifest.manifest import Manifest, ManifestFile, MediaPaths, Offsets, RowGroups, Samples
+from pipeline.manifest.pages import PageIndex
 
 _NAME_LENGTH = 60
 
@@ -28,7 +29,8 @@ class Shard:
     """The rows [start, stop) of the manifest's file number `file`.
 
     `name` is unique in its manifest, safe as a file name, and the same in every manifest as long as the file
-    is. Within a file names sort like the rows.
+    is. Within a file names sort like the rows. With `pages` the rows are pages of documents, and `seek` is
+    about the source rows that make them.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Shard:
     start: int
     stop: int
     seek: ByteRange | MediaPaths | Samples | None
+    pages: PageIndex | None = None
 
     @property
     def rows(self) -> int:
@@ -56,19 +59,25 @@ def shards(manifest: Manifest, shard_rows: int) -> list[Shard]:
         prefix = _prefix(file)
         for start, stop in _cuts(file, shard_rows):
             name = f"{prefix}-{start:010d}-{stop:010d}"
-            cut.append(Shard(name, number, start, stop, _seek(file, start, stop)))
+            if file.pages is None:
+                cut.append(Shard(name, number, start, stop, _seek(file, start, stop)))
+            else:
+                source = file.pages.source(start, stop)
+                cut.append(Shard(name, number, start, stop, _seek(file, *source), file.pages.cut(*source)))
     return cut
 
 
 def _prefix(file: ManifestFile) -> str:
     """The file by name, for people and to sort by, and by what it was when it was opened."""
     written = re.sub(r"[^A-Za-z0-9_]+", "-", file.name).strip("-_")[:_NAME_LENGTH] or "files"
-    identity = f"{file.name}\n{file.fingerprint}".encode(errors="surrogateescape")
+    identity = f"{file.name}\n{file.identity}".encode(errors="surrogateescape")
     return f"{written}-{blake2b(identity, digest_size=6).hexdigest()}"
 
 
 def _cuts(file: ManifestFile, shard_rows: int) -> Iterator[tuple[int, int]]:
     group_stops = file.index.stops.to_pylist() if isinstance(file.index, RowGroups) else []
+    if file.pages is not None:
+        group_stops = [file.pages.starts[stop].as_py() for stop in group_stops]
     start = passed = 0
     while start < file.rows:
         stop = min(start + shard_rows, file.rows)

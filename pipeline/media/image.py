@@ -27,17 +27,21 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "AVIF", "JPEG2000", "PP
 _DRAFT_MARGIN = 2
 _REDUCING_GAP = 3.0
 _JPEG = b"\xff\xd8"
+_CURES = {
+    "PDF document": "; name its page, as in FILE.pdf#page=1, or give it the column role `document`",
+    "PostScript document": "; convert it with ps2pdf, and name its page",
+}
 _GREYS = {"1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N", "I", "F"}
 
 Image.init()  # once: opening by an explicit list of formats registers plugins on first use, from any thread
 
 
 def decode_image(
-    data: bytes, *, budget: PixelBudget, max_pixels: int, recover: bool = False
+    data: bytes, *, budget: PixelBudget, max_pixels: int, recover: bool = False, page: int = 1
 ) -> npt.NDArray[np.uint8]:
     """Decode an image file to uint8 (H, W, 3) sRGB, shrunk to `budget`.
 
-    Of an animation it is the first frame that shows anything, of several pages the first. Orientation (EXIF)
+    Of an animation it is the first frame that shows anything, of a TIFF its `page` (from 1). Orientation (EXIF)
     and colour profile are applied, transparency is laid over white, greys deeper than 8 bits keep their full
     range. `max_pixels` bounds width x height as the header says, before pixels are decoded; Pillow's own
     bound (2 x PIL.Image.MAX_IMAGE_PIXELS) holds besides. With `recover` a JPEG that lacks its end is
@@ -48,7 +52,7 @@ def decode_image(
     whether that is this file's fault.
     """
     try:
-        return _decode(data, budget, max_pixels)
+        return _decode(data, budget, max_pixels, page)
     except ItemError as error:
         if not (recover and error.code is Code.DECODE_TRUNCATED and data.startswith(_JPEG)):
             raise
@@ -58,20 +62,23 @@ def decode_image(
             whole = None
         if whole is None:
             raise
-    return _decode(whole, budget, max_pixels)
+    return _decode(whole, budget, max_pixels, page)
 
 
-def _decode(data: bytes, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np.uint8]:
+def _decode(data: bytes, budget: PixelBudget, max_pixels: int, page: int) -> npt.NDArray[np.uint8]:
     if not data:
         raise ItemError(Code.EMPTY_FILE, "the image file has 0 bytes: fetch or export it again")
     kind = looks_like(data)
     if kind.family in {"video", "audio", "document"}:
-        raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}")
+        cure = _CURES.get(kind.name, "")
+        raise ItemError(Code.NOT_MEDIA, f"expected an image, but this looks like: {kind.name}{cure}")
     if kind.name == "SVG drawing":
         raise ItemError(Code.NOT_RASTER, "an SVG drawing has no pixels of its own: render it to PNG first")
     formats = _FORMATS + heic_formats() if kind.name == "HEIC image" else _FORMATS
     try:
         with Image.open(io.BytesIO(data), formats=formats) as image:
+            if page != 1:
+                image.seek(page - 1)
             return _pixels(image, data, budget, max_pixels)
     except (ItemError, MemoryError):
         raise
@@ -88,7 +95,8 @@ def _decode(data: bytes, budget: PixelBudget, max_pixels: int) -> npt.NDArray[np
         if kind.name == "HEIC image" and not heic_formats():
             cure = "pip install 'framescribe[heic]' on every node, or convert it to JPEG"
             raise ItemError(Code.DECODER_MISSING, f"HEIC images need an extra: {cure}") from error
-        if kind.name == "TIFF image" and (floats := float_rgb(data, max_pixels)) is not None:
+        first = kind.name == "TIFF image" and page == 1
+        if first and (floats := float_rgb(data, max_pixels)) is not None:
             return np.asarray(_resized(floats, shrunk_size(*floats.size, budget)))
         raise _damaged(data, kind.name, "its header cannot be read") from error
     except Exception as error:  # Pillow's plugins let about ten exception types out on damaged files

@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pipeline.config import MediaConfig
-from pipeline.identity import media_uuid, pixels_uuid
+from pipeline.errors import Code, ItemError
+from pipeline.identity import identified, media_uuid, pixels_uuid
+from pipeline.media.document import PageScale, count_pages, decode_page
 from pipeline.media.image import decode_image
 from pipeline.media.isolated import Decoder, Limits, Pixels, decode_isolated
 from pipeline.media.shrink import PixelBudget
@@ -15,6 +17,8 @@ from pipeline.models.packing import LoadedMedia
 from pipeline.models.spec import Kind, ModelSpec
 
 DEFAULT_FRAMES = 16
+DEFAULT_SCALE = PageScale()
+_Found = tuple[Pixels, dict[str, Any] | None]
 # Always part of a recipe, set or not.
 _FIRST = ("num_frames", "fps", "max_frames")
 
@@ -23,9 +27,10 @@ _FIRST = ("num_frames", "fps", "max_frames")
 class MediaLoader:
     """Decodes media for one model under one configuration.
 
-    `image`, `video`, `sampling` and `backend` are all that changes the pixels, so they belong to the recipe and
-    to the identity of the pixels. `max_file_pixels` and `limits` only refuse, and `recover` only accepts: a
-    file that is whole has the same pixels with and without it.
+    `image`, `video`, `sampling`, `backend` and `scale` are all that changes the pixels, so they belong to the
+    recipe and to the identity of the pixels. `text_chars` bounds the text of a page. `max_file_pixels` and
+    `limits` only refuse, and `recover` only accepts: a file that is whole has the same pixels with and
+    without it.
     Without `limits` decoding happens in this process, for tests and measurements: a damaged file can then take
     the process with it.
     """
@@ -37,6 +42,8 @@ class MediaLoader:
     limits: Limits | None = None
     backend: Literal["pyav", "decord"] = "pyav"
     recover: bool = False
+    scale: PageScale = DEFAULT_SCALE
+    text_chars: int = 0
 
     @classmethod
     def of(cls, config: MediaConfig, spec: ModelSpec) -> MediaLoader:
@@ -59,41 +66,73 @@ class MediaLoader:
             limits=Limits(config.decode_seconds, config.decode_memory),
             backend="pyav" if video.backend == "auto" else video.backend,
             recover=config.damaged == "recover",
+            scale=PageScale(config.document.dpi, config.document.max_side),
         )
 
     def settings(self, kind: Kind) -> dict[str, Any]:
         """What changes the pixels of this kind of media, as plain values."""
         if kind == "image":
-            return {"shrink": asdict(self.image)}
+            # Left out where it is the default, so that recipes without documents are what they were.
+            document = {} if self.scale == DEFAULT_SCALE else {"document": asdict(self.scale)}
+            return {"shrink": asdict(self.image), **document}
         return {
             "shrink": asdict(self.video),
             "sampling": _told(self.sampling),
             "backend": self.backend,
         }
 
-    def media_uuid(self, kind: Kind, data: bytes) -> str:
-        """The identity of media as a file."""
-        return media_uuid(data)
+    def load(
+        self,
+        kind: Kind,
+        data: bytes,
+        page: int | None = None,
+        password: str | None = None,
+        media: str | None = None,
+    ) -> tuple[str, LoadedMedia]:
+        """The media UUID of the bytes (or of their page), and their pixels.
 
-    def load(self, kind: Kind, data: bytes) -> tuple[str, LoadedMedia]:
-        """The media UUID of the bytes, and their pixels.
+        Args:
+            page: of a document (PDF, or TIFF of several pages), from 1; None: `data` is the medium itself.
+            password: of an encrypted PDF.
+            media: the UUID, where it is known: to work it out takes a second for a GiB.
 
         Raises:
             ItemError: if the bytes are not such media, damaged, too large, or end or hang their decoder.
         """
-        media = media_uuid(data)
+        media = media or identified(media_uuid(data), page, password)
+        if page is not None:
+            uuid = pixels_uuid(media, {"shrink": asdict(self.image), "document": asdict(self.scale)})
+            options = {"page": page, "scale": self.scale, "budget": self.image, "text_chars": self.text_chars}
+            (pixels, facts), recovered = self._recovered(decode_page, data, options | {"password": password})
+            return media, LoadedMedia(kind, uuid, pixels, None, (facts or {})["text"], recovered)
         uuid = pixels_uuid(media, self.settings(kind))
         if kind == "image":
-            pixels, metadata = self._decoded(decode_image, data, {"budget": self.image})
+            (pixels, metadata), recovered = self._recovered(decode_image, data, {"budget": self.image})
         else:
             options = {"budget": self.video, "sampling": self.sampling, "backend": self.backend}
-            pixels, metadata = self._decoded(decode_video, data, options)
-        return media, LoadedMedia(kind, uuid, pixels, metadata)
+            (pixels, metadata), recovered = self._recovered(decode_video, data, options)
+        return media, LoadedMedia(kind, uuid, pixels, metadata, recovered=recovered)
 
-    def _decoded(
-        self, decoder: Decoder, data: bytes, options: dict[str, Any]
-    ) -> tuple[Pixels, dict[str, Any] | None]:
-        options |= {"max_pixels": self.max_file_pixels, "recover": self.recover}
+    def pages(self, data: bytes, password: str | None = None) -> int:
+        """How many pages a document has.
+
+        Raises:
+            ItemError: it cannot be opened.
+        """
+        _, facts = self._decoded(count_pages, data, {"password": password})
+        return int((facts or {})["pages"])
+
+    def _recovered(self, decoder: Decoder, data: bytes, options: dict[str, Any]) -> tuple[_Found, bool]:
+        """What the decoder finds, and whether it had to be lenient: it is strict first."""
+        options |= {"max_pixels": self.max_file_pixels}
+        try:
+            return self._decoded(decoder, data, options), False
+        except ItemError as error:
+            if not self.recover or error.code not in {Code.DECODE_TRUNCATED, Code.DECODE_CORRUPT}:
+                raise
+        return self._decoded(decoder, data, options | {"recover": True}), True
+
+    def _decoded(self, decoder: Decoder, data: bytes, options: dict[str, Any]) -> _Found:
         if self.limits is not None:
             return decode_isolated(decoder, data, options, self.limits)
         found = decoder(data, **options)

@@ -37,6 +37,7 @@ _SIGNATURES: list[tuple[bytes, str, str]] = [
     (b"fLaC", "audio", "FLAC audio"),
     (b"%PDF", "document", "PDF document"),
     (b"%!PS", "document", "PostScript document"),
+    (b"\xc5\xd0\xd3\xc6", "document", "PostScript document"),  # EPS with a preview for DOS
     (b"PK\3\4", "other", "ZIP archive"),
     (b"\x1f\x8b", "other", "gzip archive"),
     (b"version https://git-lfs", "other", "Git LFS pointer, not the file itself"),
@@ -74,6 +75,8 @@ def looks_like(data: bytes) -> Kind:
     for packet, at in ((_MPEG_TS_PACKET, 0), (_M2TS_PACKET, 4)):
         if len(data) > at + 2 * packet and all(data[at + n * packet] == 0x47 for n in range(3)):
             return Kind("video", "MPEG transport stream")
+    if b"\n%PDF-" in data[:1024] and not data.lstrip().startswith(b"<"):  # behind what a mail server left there
+        return Kind("document", "PDF document")
     return _text(data) or Kind("other", "only zero bytes" if not data.strip(b"\0") else "no format known here")
 
 

@@ -24,6 +24,11 @@ class ProcessorTemplate:
         """The conversation in the model's own form."""
         return self._template.apply_chat_template(conversation, **options)
 
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer inside of the processor."""
+        return self._tokenizer
+
     def get_vocab(self) -> dict[str, int]:
         """Token → id."""
         vocabulary: dict[str, int] = self._tokenizer.get_vocab()

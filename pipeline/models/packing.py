@@ -24,12 +24,16 @@ class LoadedMedia:
         pixels: uint8, (height, width, 3) for an image, (frames, height, width, 3) for a video.
         metadata: of a video: fps, duration (s), total_num_frames, frames_indices, video_backend,
             do_sample_frames.
+        text: of a document's page: what it says, where it was asked for.
+        recovered: the file is damaged, and taken in spite of it (`media.damaged=recover`).
     """
 
     kind: Kind
     uuid: str
     pixels: npt.NDArray[np.uint8]
     metadata: dict[str, Any] | None = None
+    text: str = ""
+    recovered: bool = False
 
 
 def pack(builder: PromptBuilder, question: str, media: Sequence[LoadedMedia], limit: int) -> dict[str, Any]:

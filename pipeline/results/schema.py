@@ -23,6 +23,7 @@ _COLUMNS = [
     pa.field("item_uuid", pa.string()),
     pa.field("media_uuids", pa.list_(pa.string())),
     pa.field("media_versions", pa.list_(pa.string())),
+    pa.field("recovered", pa.bool_()),
     pa.field("prepare_seconds", pa.float32()),
     pa.field("generate_seconds", pa.float32()),
     pa.field("manifest", pa.string(), nullable=False),

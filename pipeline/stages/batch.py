@@ -75,7 +75,11 @@ def outage_text(error: StorageError) -> str:
 
 def prepared_schema(keep: pa.DataType) -> pa.Schema:
     """Items between prepare and generate. `item_uuids` and `ready` have a value for each task; where `ready` is
-    null the engine is to be asked. An item with an `error_code` or with all its answers has no media."""
+    null the engine is to be asked. An item with an `error_code` or with all its answers has no media.
+
+    `page_text`: what its documents say where a prompt asks for it, null if they were not decoded; `recovered`:
+    a file of it is damaged.
+    """
     return pa.schema(
         [
             ("row", pa.int64()),
@@ -88,6 +92,8 @@ def prepared_schema(keep: pa.DataType) -> pa.Schema:
             ("media_versions", pa.list_(pa.string())),
             ("item_uuids", pa.list_(pa.string())),
             ("ready", pa.list_(READY_TYPE)),
+            ("page_text", pa.string()),
+            ("recovered", pa.bool_()),
             ("media", pa.list_(_MEDIA)),
             ("seconds", pa.float32()),
         ]

@@ -20,6 +20,7 @@ from pipeline.models.chat import ProcessorTemplate, with_tokens
 from pipeline.models.prompt import PromptBuilder, Tokenizer, stop_token_ids
 from pipeline.models.resolved import lora_requests
 from pipeline.models.spec import ModelSpec
+from pipeline.models.special_tokens import SpecialTokens, Treatment
 from pipeline.stages.generate import StartedEngine
 from pipeline.storage import Storage
 
@@ -32,7 +33,7 @@ class Connect:
     """What an actor needs to find its model and start its engine.
 
     `model` as configured and `absolute` as the driver resolved it (`engine.weights.locate`); `arguments`
-    are vLLM's but for `model`.
+    are vLLM's but for `model`; `special_tokens` is what those in the items' own words are.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class Connect:
     sampling: dict[str, Any]
     environment: dict[str, str]
     render_workers: int | None = None
+    special_tokens: Treatment = "text"
 
     def __call__(self) -> StartedEngine:
         """Find the model, load its tokenizer if its prompts need it, and tell how to start an engine."""
@@ -56,7 +58,7 @@ class Connect:
         if self.kind == "echo":
             return StartedEngine(EchoEngine, self._builder(self._located() if chat else None), {})
         model = self._located()
-        builder = self._builder(model if chat or self.spec.stop_tokens else None)
+        builder = self._builder(model)
         stops = stop_token_ids(self.spec, builder.tokenizer) if builder.tokenizer else self.spec.stop_token_ids
         sampling = {**({"stop_token_ids": stops} if stops else {}), **self.sampling}
         figures = EngineFigures()
@@ -64,9 +66,11 @@ class Connect:
 
     def _builder(self, model: str | None) -> PromptBuilder:
         try:
-            return prompt_builder(self.spec, model, self.arguments)
+            return prompt_builder(self.spec, model, self.arguments, self.special_tokens)
         except ConfigError as error:
             raise EngineError(str(error)) from error
+        except (ValueError, ImportError) as error:
+            raise EngineError(f"the tokenizer of {model} cannot be loaded: {error}") from error
 
     def _located(self) -> str:
         model = locate(self.storage, self.model, self.absolute)
@@ -93,16 +97,20 @@ class Connect:
         return VllmEngine(arguments, self._render_workers(), loras[0] if loras else None, figures)
 
 
-def prompt_builder(spec: ModelSpec, model: str | None, arguments: dict[str, Any]) -> PromptBuilder:
-    """What writes the prompts of the model in `model`; None: its tokenizer is not needed.
+def prompt_builder(
+    spec: ModelSpec, model: str | None, arguments: dict[str, Any], special_tokens: Treatment = "text"
+) -> PromptBuilder:
+    """What writes the prompts of the model in `model`; None: without its tokenizer, and knowing of its special
+    tokens only the placeholders of media.
 
     Raises:
         ConfigError: the prompts are to be written by a chat template that the model does not have.
     """
     if model is None:
-        return PromptBuilder(spec)
+        return PromptBuilder(spec, special=SpecialTokens.of(spec, None, special_tokens))
     tokenizer = load_tokenizer(model, arguments, spec.prompt.processor)
-    return PromptBuilder(with_tokens(spec, tokenizer), tokenizer)
+    spec = with_tokens(spec, tokenizer)
+    return PromptBuilder(spec, tokenizer, SpecialTokens.of(spec, tokenizer, special_tokens))
 
 
 def load_tokenizer(model: str, arguments: dict[str, Any], processor: bool = False) -> Tokenizer:

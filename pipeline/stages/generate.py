@@ -19,8 +19,9 @@ from pipeline.engine.base import Answer, Engine
 from pipeline.engine.budget import Budget
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
-from pipeline.errors import Code, EngineError, StorageError
+from pipeline.errors import Code, EngineError, ItemError, StorageError
 from pipeline.models.prompt import PromptBuilder
+from pipeline.models.question import PAGE_TEXT, asked
 from pipeline.results.schema import failed, result_schema
 from pipeline.stages.asking import Asker, Refused
 from pipeline.stages.batch import Batch, unpack_media
@@ -173,15 +174,17 @@ class Generate:
 
     async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)
-        question = item["question"] or self._setup.tasks[task]
+        text = PAGE_TEXT if item["page_text"] is None else item["page_text"]
+        words = item["question"], self._setup.tasks[task], text
         result: dict[str, Any] = {
             "id": item["id"],
             "task": task,
-            "question": question,
+            "question": asked(*words),
             "attempts": 0,
             "item_uuid": item["item_uuids"][position] if item["item_uuids"] else None,
             "media_uuids": item["media_uuids"],
             "media_versions": item["media_versions"],
+            "recovered": item["recovered"],
             "prepare_seconds": item["seconds"],
             "row": item["row"],
         }
@@ -191,16 +194,20 @@ class Generate:
             return result | failed(item["error_code"], item["error"], Code(item["error_code"]).retryable)
         started = time.perf_counter()
         try:
-            result |= await self._ask(question, media, result["item_uuid"])
+            result |= await self._ask(words, media, result["item_uuid"])
         except Refused as error:
             result |= failed(error.code.value, error.reason, error.code.retryable)
             result["attempts"] = error.attempts
         return result | {"generate_seconds": time.perf_counter() - started}
 
-    async def _ask(self, question: str, media: pa.Scalar, uuid: str) -> dict[str, Any]:
+    async def _ask(self, words: tuple[str | None, str, str], media: pa.Scalar, uuid: str) -> dict[str, Any]:
         if self._log:
             self._log.write(json.dumps({"item_uuid": uuid, "time": time.time()}) + "\n")
         asker = self._started()
+        try:
+            question = asked(*words, asker.builder.quoted)
+        except ItemError as error:
+            raise Refused(error, 0) from error
         with self._meter.request():
             answer, attempts = await asker.ask(uuid, question, [unpack_media(one) for one in media])
         columns: dict[str, Any] = {

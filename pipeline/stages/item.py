@@ -8,19 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.errors import ItemError
-from pipeline.models.spec import Kind
+from pipeline.errors import Code, ItemError
 from pipeline.results.dedup import Verdict
+from pipeline.stages.reference import Reference, references_of
 from pipeline.storage import Fetched
 
-
-@dataclass(frozen=True)
-class Reference:
-    """One medium of an item: `data`, or where to fetch it."""
-
-    kind: Kind
-    uri: str
-    data: bytes | None
+# Characters of a question that is too long, in the row that says so.
+_SHOWN_OF_QUESTION = 200
 
 
 @dataclass
@@ -39,16 +33,14 @@ class Item:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     ready: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     media: list[dict[str, Any]] = field(default_factory=list)
+    page_text: str | None = None
+    recovered: bool | None = None
     seconds: float = 0.0
 
     @classmethod
     def of(cls, row: dict[str, Any], tasks: list[str]) -> Item:
         """The item of a canonical manifest row."""
-        kinds: tuple[tuple[Kind, str], ...] = (("image", "images"), ("video", "videos"))
-        references = [
-            Reference(kind, one["uri"], one["data"]) for kind, name in kinds for one in row[name] or ()
-        ]
-        return cls(row, references, tasks)
+        return cls(row, references_of(row), tasks)
 
     @property
     def needs_bytes(self) -> bool:
@@ -62,6 +54,21 @@ class Item:
             yield
         except ItemError as error:
             self.error = error
+
+    def bound_question(self, most: int) -> None:
+        """Refuse a question of the row's own that has more than so many characters; its row shows the first.
+
+        Raises:
+            ItemError: QUESTION_TOO_LONG.
+        """
+        question = self.row["question"] or ""
+        if len(question) > most:
+            self.row["question"] = f"{question[:_SHOWN_OF_QUESTION]}…"
+            raise ItemError(
+                Code.QUESTION_TOO_LONG,
+                f"the row's question has {len(question):,} characters, more than "
+                f"manifest.max_question_chars = {most:,}",
+            )
 
     def forget_identity(self) -> None:
         """The object is not what it was taken for: what is known of that is not this item's."""
@@ -80,6 +87,8 @@ class Item:
             "media_versions": self.versions if identified else None,
             "item_uuids": [self.item_uuids[task] for task in tasks] if identified else None,
             "ready": [self.ready.get(task) if task in self.tasks else unwanted for task in tasks],
+            "page_text": self.page_text,
+            "recovered": self.recovered,
             "media": self.media,
             "seconds": self.seconds,
         }

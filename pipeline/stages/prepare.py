@@ -12,14 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.errors import Code, ItemError, StorageError
-from pipeline.identity import item_uuid, object_uuid
+from pipeline.identity import item_uuid
 from pipeline.media.isolated import AT_ONCE
 from pipeline.media.load import MediaLoader
 from pipeline.results.dedup import Answers, Claim, Verdict
 from pipeline.stages.batch import Batch, outage_text, pack_media, prepared_schema
-from pipeline.stages.item import Item, Reference
+from pipeline.stages.item import Item
 from pipeline.stages.ready import reader_of, ready_answer, unwanted
-from pipeline.storage import Fetched, Storage
+from pipeline.stages.reference import Sources
+from pipeline.storage import Storage
 
 CLAIMED_AT_ONCE = 8
 """Items whose claims are one call, while those behind them are still being fetched."""
@@ -41,6 +42,7 @@ class Prepare:
     max_per_item: int
     answers: Answers
     versions_known: bool = False
+    max_question_chars: int = 32_768
 
     def __call__(self, row: pa.Table) -> pa.Table:
         """One batch: items with references in, items with pixels, an answer or a code out.
@@ -66,14 +68,15 @@ class Prepare:
             ThreadPoolExecutor(self.storage.config.fetch_threads, "fetch") as pool,
             ThreadPoolExecutor(AT_ONCE, "decode") as decoders,
         ):
+            sources = Sources(self.storage, pool, self.max_bytes)
             if self.versions_known:
-                self._recognise(pool, batch.shard, items)
+                self._recognise(sources, batch.shard, items)
             for item in items:
                 if item.needs_bytes:
-                    item.fetching = [pool.submit(self._fetch, one) for one in item.references]
+                    item.fetching = [sources.fetch(one) for one in item.references]
             decoding = []
             for group in _groups(items, CLAIMED_AT_ONCE):
-                self._identify(batch.shard, group)
+                self._identify(sources, batch.shard, group)
                 decoding += [decoders.submit(self._decode, item) for item in group]
             for decoded in decoding:
                 decoded.result()
@@ -88,6 +91,7 @@ class Prepare:
         with item.failing():
             if item.row["error"] is not None:
                 raise ItemError(Code.MANIFEST_ROW, item.row["error"])
+            item.bound_question(self.max_question_chars)
             if len(item.references) > self.max_per_item:
                 raise ItemError(
                     Code.TOO_MANY_MEDIA,
@@ -97,10 +101,11 @@ class Prepare:
             if not item.references:
                 raise ItemError(Code.MISSING_MEDIA, "the item has no image and no video")
 
-    def _recognise(self, pool: ThreadPoolExecutor, shard: str, items: Sequence[Item]) -> None:
+    def _recognise(self, sources: Sources, shard: str, items: Sequence[Item]) -> None:
         """Claim the items whose media an earlier run has read and which have not changed since."""
-        remote = [item for item in items if not item.error and all(ref.uri for ref in item.references)]
-        versions = list(pool.map(self._version, (ref for item in remote for ref in item.references)))
+        remote = [item for item in items if not item.error and all(ref.data is None for ref in item.references)]
+        asking = [(ref, sources.version(ref)) for item in remote for ref in item.references]
+        versions = [ref.identity(asked.result()) for ref, asked in asking]
         told = [version for version in versions if version]
         known = iter(self.answers.known_media(told) if told else [])
         found = [(version, next(known) if version else None) for version in versions]
@@ -111,25 +116,7 @@ class Prepare:
             )
         self._claim(shard, [item for item in remote if all(item.media_uuids)])
 
-    def _version(self, reference: Reference) -> str | None:
-        try:
-            version = self.storage.version(reference.uri)
-        except ItemError:
-            return None  # Told again, and coded, when the object is fetched.
-        return object_uuid(reference.uri, version) if version else None
-
-    def _fetch(self, reference: Reference) -> Fetched:
-        if reference.data is None:
-            fetched = self.storage.fetch(reference.uri, self.max_bytes)
-            version = object_uuid(reference.uri, fetched.version) if fetched.version else None
-            return Fetched(fetched.data, version)
-        if not reference.data:
-            raise ItemError(Code.EMPTY_FILE, "the row's media has no bytes")
-        if len(reference.data) > self.max_bytes:
-            raise ItemError(Code.TOO_LARGE, f"the row's media has more than {self.max_bytes:,} bytes")
-        return Fetched(reference.data, None)
-
-    def _identify(self, shard: str, items: Sequence[Item]) -> None:
+    def _identify(self, sources: Sources, shard: str, items: Sequence[Item]) -> None:
         """Wait for the bytes of these items, and claim those that are not what they were taken for."""
         changed = []
         for item in items:
@@ -137,9 +124,11 @@ class Prepare:
                 continue
             with item.failing():
                 item.fetched = [one.result() for one in item.fetching]
-                item.versions = [one.version for one in item.fetched]
+                item.versions = [
+                    ref.identity(one.version) for ref, one in zip(item.references, item.fetched, strict=True)
+                ]
                 uuids = [
-                    self.loader.media_uuid(ref.kind, one.data)
+                    sources.media_uuid(ref, one.data)
                     for ref, one in zip(item.references, item.fetched, strict=True)
                 ]
                 if uuids != item.media_uuids or not item.verdicts:
@@ -171,10 +160,12 @@ class Prepare:
         if item.needs_bytes:
             with item.failing():
                 loaded = [
-                    self.loader.load(ref.kind, one.data)[1]
-                    for ref, one in zip(item.references, item.fetched, strict=True)
+                    self.loader.load(ref.kind, one.data, ref.page, ref.password, media)[1]
+                    for ref, one, media in zip(item.references, item.fetched, item.media_uuids, strict=True)
                 ]
                 item.media = [pack_media(one) for one in loaded]
+                item.page_text = "\n\n".join(one.text for one in loaded if one.text)
+                item.recovered = any(one.recovered for one in loaded)
         item.fetched = []
         item.seconds = time.perf_counter() - started
 

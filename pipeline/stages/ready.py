@@ -25,6 +25,7 @@ READY_TYPE = pa.struct(
         ("output_tokens", pa.int32()),
         ("source", pa.string()),
         ("run", pa.string()),
+        ("recovered", pa.bool_()),
     ]
 )
 """The columns of a result that an answer decides."""

@@ -42,7 +42,8 @@ def test_all_problems_at_once(problems, csv_file):
 def test_no_media_column(problems, tmp_path):
     (tmp_path / "m.csv").write_text("id,link\n1,/x.jpg\n")
     assert problems(tmp_path / "m.csv") == [
-        "manifest.columns: no column has media; name one as image, images or video (its columns: id, link)"
+        "manifest.columns: no column has media; name one as image, images, video or document "
+        "(its columns: id, link)"
     ]
 
 
