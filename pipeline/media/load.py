@@ -16,6 +16,9 @@ from pipeline.media.video import FrameSampling, decode_video
 from pipeline.models.packing import LoadedMedia
 from pipeline.models.spec import Kind, ModelSpec
 
+DECODING = 1
+"""Part of every recipe: raised when the same file under the same settings gives other pixels than before."""
+
 DEFAULT_FRAMES = 16
 DEFAULT_SCALE = PageScale()
 _Found = tuple[Pixels, dict[str, Any] | None]
@@ -74,8 +77,9 @@ class MediaLoader:
         if kind == "image":
             # Left out where it is the default, so that recipes without documents are what they were.
             document = {} if self.scale == DEFAULT_SCALE else {"document": asdict(self.scale)}
-            return {"shrink": asdict(self.image), **document}
+            return {"decoding": DECODING, "shrink": asdict(self.image), **document}
         return {
+            "decoding": DECODING,
             "shrink": asdict(self.video),
             "sampling": _told(self.sampling),
             "backend": self.backend,

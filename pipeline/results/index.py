@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,14 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.results.keys import Keys, raw_array, raw_column, raw_keys, uuid_array
+from pipeline.results.layout import PUT_ASIDE, SHARD, name_in
 from pipeline.storage import FileInfo, Storage, join
 
 _Array = np.ndarray[Any, Any]
 ANSWERS = "_index/answers.parquet"
 MEDIA = "_index/media.parquet"
-RETIRED = ".retired"
 READERS = 8
-_RESULT_FILE = re.compile(r"^(?:\.retired/)?[^/.][^/]*\.parquet$")
 
 
 @dataclass(frozen=True)
@@ -157,8 +155,8 @@ class _Entries:
 def result_files(storage: Storage, folder: str) -> Iterator[tuple[str, FileInfo]]:
     """The finished shards of a recipe's folder, retired ones too, by their names in it."""
     for info in storage.find(folder):
-        name = info.uri.removeprefix(folder).lstrip("/")
-        if _RESULT_FILE.match(name) and not name.startswith("_"):
+        name = name_in(folder, info.uri)
+        if SHARD.fullmatch(name) or PUT_ASIDE.fullmatch(name):
             yield name, info
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,15 +14,12 @@ import pyarrow.parquet as pq
 
 from pipeline.results.dedup import Answers
 from pipeline.results.layers import best_rows, fill_waiting, taken_over, waiting_rows
+from pipeline.results.layout import AGAIN, BATCH, BATCHES, DONE_AGAIN, SHARD, name_in
 from pipeline.storage import Storage, join
 
 Range = tuple[int, int]
 ROW_GROUP = 1024
-_BATCHES = ".batches"
-_AGAIN = ".retries"
 _READERS = 8
-_BATCH = re.compile(r"/(\.batches|\.retries)/([^/]+)/(\d+)-(\d+)\.parquet$")
-_SHARD = re.compile(r"/([^/]+)\.parquet$")
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class Ledger:
     def batch_uri(self, shard: str, rows: Range, again: bool = False) -> str:
         """Where the rows `[start, stop)` of a shard are until it is finished, or those of them done again."""
         name = f"{shard}/{rows[0]:010d}-{rows[1]:010d}.parquet"
-        return join(self.folder, f"{_AGAIN if again else _BATCHES}/{name}")
+        return join(self.folder, f"{AGAIN if again else BATCHES}/{name}")
 
     def scan(self) -> Durable:
         """List what is durable."""
@@ -82,14 +78,14 @@ class Ledger:
         batches: dict[str, list[Range]] = {}
         uris: dict[str, list[str]] = {}
         for file in self.storage.find(self.folder):
-            if batch := _BATCH.search(file.uri):
-                folder, shard = batch.group(1, 2)
-                if folder == _AGAIN:
-                    again.add(shard)
-                    continue
-                batches.setdefault(shard, []).append((int(batch.group(3)), int(batch.group(4))))
+            name = name_in(self.folder, file.uri)
+            if batch := BATCH.fullmatch(name):
+                shard, start, stop = batch.groups()
+                batches.setdefault(shard, []).append((int(start), int(stop)))
                 uris.setdefault(shard, []).append(file.uri)
-            elif "/." not in file.uri.removeprefix(self.folder) and (found := _SHARD.search(file.uri)):
+            elif done := DONE_AGAIN.fullmatch(name):
+                again.add(done.group(1))
+            elif found := SHARD.fullmatch(name):
                 shards.add(found.group(1))
         leftovers = [uri for shard in shards & uris.keys() for uri in uris[shard]]
         open_batches = {name: sorted(ranges) for name, ranges in batches.items() if name not in shards}
@@ -111,7 +107,7 @@ class Ledger:
         Raises:
             ValueError: a row is missing; nothing is written or removed.
         """
-        batches, again = self._batch_files(_BATCHES, shard), self._batch_files(_AGAIN, shard)
+        batches, again = self._batch_files(BATCHES, shard), self._batch_files(AGAIN, shard)
         finished = self._read_if_there(self.shard_uri(shard))
         if finished is not None and not again:
             self.storage.remove(batches)
@@ -138,9 +134,9 @@ class Ledger:
 
     def open_batches(self) -> Iterator[pa.Table]:
         """The rows of every batch that is durable and not yet part of a finished shard."""
-        for folder in (_BATCHES, _AGAIN):
-            for file in self.storage.find(join(self.folder, folder)):
-                if _BATCH.search(file.uri) and (table := self._read_if_there(file.uri)) is not None:
+        for folder in (BATCHES, AGAIN):
+            for uri in self._batch_files(folder):
+                if (table := self._read_if_there(uri)) is not None:
                     yield table
 
     def failed_rows(
@@ -155,15 +151,16 @@ class Ledger:
 
     def done_again(self, shard: str) -> set[tuple[int, str]]:
         """The (row, task) pairs that were done again and are not merged yet."""
-        tables = self._read_all(self._batch_files(_AGAIN, shard))
+        tables = self._read_all(self._batch_files(AGAIN, shard))
         return {pair for t in tables for pair in zip(t["row"].to_pylist(), t["task"].to_pylist(), strict=True)}
 
     def _bytes(self, table: pa.Table) -> bytes:
         return to_parquet(table.replace_schema_metadata(self.lineage))
 
-    def _batch_files(self, folder: str, shard: str) -> list[str]:
-        found = self.storage.find(join(self.folder, f"{folder}/{shard}"))
-        return [file.uri for file in found if _BATCH.search(file.uri)]
+    def _batch_files(self, folder: str, shard: str = "") -> list[str]:
+        found = [file.uri for file in self.storage.find(join(self.folder, f"{folder}/{shard}"))]
+        kind = BATCH if folder == BATCHES else DONE_AGAIN
+        return [uri for uri in found if kind.fullmatch(name_in(self.folder, uri))]
 
     def _read_all(self, uris: list[str]) -> list[pa.Table]:
         with ThreadPoolExecutor(_READERS) as pool:

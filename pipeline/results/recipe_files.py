@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from pipeline.results.layout import BATCH, BATCHES, DONE_AGAIN, SHARD, name_in
 from pipeline.storage import FileInfo, Storage, join
 
 _RECIPE = re.compile(r"recipe=([^/]+)/(.+)")
-_BATCH = re.compile(r"\.batches/([^/]+)/(\d+)-\d+\.parquet")
-_RETRY = re.compile(r"\.retries/([^/]+)/.+\.parquet")
-_SHARD = re.compile(r"([^./_][^/]*)\.parquet")
 
 
 @dataclass(frozen=True)
@@ -67,16 +65,16 @@ def shard_files(storage: Storage, folder: str, shard: str) -> list[FileInfo]:
     try:
         return [storage.info(join(folder, f"{shard}.parquet"))]
     except FileNotFoundError:
-        files = storage.find(join(folder, f".batches/{shard}"))
-        return [file for file in files if _BATCH.search(file.uri)]
+        files = storage.find(join(folder, f"{BATCHES}/{shard}"))
+        return [file for file in files if BATCH.fullmatch(name_in(folder, file.uri))]
 
 
 def _place(recipe: RecipeFiles, path: str, file: FileInfo) -> None:
-    if found := _BATCH.fullmatch(path):
+    if found := BATCH.fullmatch(path):
         recipe.batches.setdefault(found.group(1), []).append(file)
-    elif _RETRY.fullmatch(path):
+    elif DONE_AGAIN.fullmatch(path):
         recipe.retries.append(file)
-    elif found := _SHARD.fullmatch(path):
+    elif found := SHARD.fullmatch(path):
         recipe.shards[found.group(1)] = file
     elif path.startswith("_runs/") and path.endswith(".json"):
         recipe.runs.append(file)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from pipeline.results.index import RETIRED, Index, result_files
+from pipeline.results.index import Index, result_files
+from pipeline.results.layout import BATCH, DONE_AGAIN, RETIRED, SHARD, name_in
 from pipeline.storage import Storage, join
-
-_SHARD = re.compile(r"^([^/.][^/]*)\.parquet$")
-_BATCH = re.compile(r"^\.(?:batches|retries)/([^/]+)/([^/]+)\.parquet$")
 
 
 @dataclass(frozen=True)
@@ -25,11 +22,12 @@ def stale_files(storage: Storage, folder: str, shards: Collection[str]) -> list[
     """The finished shards and batches of a recipe's folder that belong to none of these shards."""
     moves = []
     for info in storage.find(folder):
-        name = info.uri.removeprefix(folder).lstrip("/")
-        if (found := _SHARD.match(name)) and not name.startswith("_"):
-            shard, kept = found.group(1), found.group(1)
-        elif found := _BATCH.match(name):
-            shard, kept = found.group(1), f"{found.group(1)}.{found.group(2)}"
+        name = name_in(folder, info.uri)
+        if found := SHARD.fullmatch(name):
+            shard = kept = found.group(1)
+        elif found := BATCH.fullmatch(name) or DONE_AGAIN.fullmatch(name):
+            shard, start, stop = found.groups()
+            kept = f"{shard}.{start}-{stop}"
         else:
             continue
         if shard not in shards:

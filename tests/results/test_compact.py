@@ -140,7 +140,7 @@ def test_what_is_not_finished_is_refused_with_the_cure(tmp_path: Path, lack: str
     if lack in ("retries", "no record"):
         folder.finish([2], ok)
     if lack == "retries":
-        folder.storage.put(f"{folder.ledger.folder}/.retries/{folder.shard(0)[0]}/a.parquet", b"x")
+        folder.storage.put(f"{folder.ledger.folder}/.retries/{folder.shard(0)[0]}/0-1.parquet", b"x")
     told = {
         "open shard": "has 1 open shards",
         "missing shard": "has 20 of 30 rows",

@@ -56,6 +56,21 @@ def test_a_shard_is_made_of_its_batches_in_order_and_replaces_them(ledger: Ledge
     assert ledger.finish("s", (4, 15), NOBODY).rows == 22
 
 
+def test_what_is_not_a_result_is_not_taken_for_one(ledger: Ledger) -> None:
+    ledger.put_batch("s", (0, 2), rows(0, 2))
+    names = [
+        "_index/answers.parquet",
+        "_x.parquet",
+        ".retired/old.parquet",
+        "deep/s2.parquet",
+        "s3.parquet.tmp",
+    ]
+    for name in [*names, ".batches/s/.0-2.parquet.0a.tmp"]:
+        ledger.storage.put(f"{ledger.folder}/{name}", b"")
+    found = ledger.scan()
+    assert (found.shards, found.batches, found.again) == (frozenset(), {"s": [(0, 2)]}, frozenset())
+
+
 def test_a_gap_is_refused_and_nothing_is_lost(ledger: Ledger) -> None:
     for start, stop in ((0, 4), (6, 8)):
         ledger.put_batch("s", (start, stop), rows(start, stop))

@@ -76,11 +76,11 @@ def test_retries_that_are_not_merged_are_told(folder: RecipeFolder) -> None:
     kept = folder.ledger
     kept.put_batch(name, (0, 8), table([0, 3], ok))
     data = folder.storage.read(kept.batch_uri(name, (0, 8)))
-    folder.storage.put(f"{kept.folder}/.retries/{name}/a.parquet", data)
+    folder.storage.put(f"{kept.folder}/.retries/{name}/0-1.parquet", data)
     (recipe,) = list_recipes(folder.storage, folder.output)
     assert retried_rows(folder.storage, recipe) == 2
     assert counted(folder).durable == 8
-    folder.storage.remove([f"{kept.folder}/.retries/{name}/a.parquet"])
+    folder.storage.remove([f"{kept.folder}/.retries/{name}/0-1.parquet"])
     assert retried_rows(folder.storage, recipe) == 0
 
 
@@ -120,6 +120,6 @@ def test_counts_hold_while_a_run_goes_on(tmp_path: Path) -> None:
 def test_names_of_others_are_no_recipe(tmp_path: Path) -> None:
     folder = RecipeFolder(Storage(), str(tmp_path / "out"), 8, 8)
     folder.finish([0], ok)
-    for name in ("_compact/recipe=r1/x/part-00000.parquet", "notes/recipe=r2/a.parquet", "recipe=r3"):
+    for name in ("_compact/recipe=r1/x/part-00000.parquet", "notes/recipe=r2/0-1.parquet", "recipe=r3"):
         folder.storage.put(f"{folder.output}/{name}", b"")
     assert [recipe.id for recipe in list_recipes(folder.storage, folder.output)] == ["r1"]
