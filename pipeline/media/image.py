@@ -48,8 +48,8 @@ def decode_image(
     accepted if nine tenths of its rows are there (of a progressive one, four of its scans). Thread safe.
 
     Raises ItemError: EMPTY_FILE, NOT_MEDIA (another kind of file), NOT_RASTER (SVG), TOO_LARGE,
-    DECODE_TRUNCATED (the end of the file is missing) or DECODE_CORRUPT. MemoryError: `isolated.py` knows
-    whether that is this file's fault.
+    DECODER_MISSING (HEIC without its extra), DECODE_TRUNCATED (the end of the file is missing) or
+    DECODE_CORRUPT. MemoryError: `isolated.py` knows whether that is this file's fault.
     """
     try:
         return _decode(data, budget, max_pixels, page)

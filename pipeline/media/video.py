@@ -42,8 +42,8 @@ def decode_video(
     4.1 s and decord2 3.5 and 4.3 s with the same pixels (`benchmarks/video_decoders.py`, two shared cores).
 
     Raises ItemError: EMPTY_FILE, NOT_MEDIA (no video in it), TOO_LARGE (a frame, or all frames together),
-    DECODE_TRUNCATED (the file's structure says that its end is missing) or DECODE_CORRUPT. MemoryError:
-    `isolated.py` knows whether that is this file's fault.
+    CLIP_OUTSIDE (the file ends before the part asked for), DECODE_TRUNCATED (the file's structure says that its
+    end is missing) or DECODE_CORRUPT. MemoryError: `isolated.py` knows whether that is this file's fault.
     """
     if not data:
         raise ItemError(Code.EMPTY_FILE, "the video file has 0 bytes: fetch or export it again")
