@@ -7,6 +7,7 @@ import yaml
 
 from pipeline.config_file import LoadedConfig, load_config
 from pipeline.errors import ConfigError
+from pipeline.models.registry import load_spec
 
 MINIMAL = {
     "manifest": {"uri": "m.parquet"},
@@ -104,3 +105,10 @@ def test_a_bad_override_and_a_missing_file_are_named(tmp_path: Path) -> None:
     assert "write it as field.name=value" in problems(tmp_path, MINIMAL, "output.uri")[0]
     with pytest.raises(ConfigError, match=r"nowhere\.yaml: No such file"):
         load_config(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(Path("conf").glob("*.yaml")), ids=str)
+def test_every_configuration_to_copy_is_right(path: Path) -> None:
+    run = load_config(path).run
+    assert load_spec(run.model.type)
+    assert run.questions

@@ -155,11 +155,9 @@ def undisturbed(
     return rows
 
 
-@pytest.fixture
-def cluster(case: Case) -> Iterator[Cluster | None]:
-    if case.victim != "node":
-        yield None
-        return
+@pytest.fixture(scope="module")
+def shared_cluster() -> Iterator[Cluster]:
+    """Two nodes that outlive what is killed in them."""
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
     made.add_node(num_cpus=2)
     yield made
@@ -168,7 +166,7 @@ def cluster(case: Case) -> Iterator[Cluster | None]:
 
 def test_the_rows_are_those_of_an_undisturbed_run(
     case: Case,
-    cluster: Cluster | None,
+    shared_cluster: Cluster,
     place_of: Callable[[str, str], Place],
     undisturbed: Callable[[str], pa.Table],
     tmp_path: Path,
@@ -176,18 +174,21 @@ def test_the_rows_are_those_of_an_undisturbed_run(
     expected = undisturbed(case.engine)
     place = place_of(case.store, case.engine)
     chance = random.Random(f"{case}")
-    environment = {"RAY_ADDRESS": cluster.address if cluster else "local"}
+    # With everything goes the Ray that the run has started for itself.
+    environment = {"RAY_ADDRESS": "local" if case.victim == "everything" else shared_cluster.address}
     logs = [tmp_path / f"log-{number}" for number in range(3)]
     job = place.start(logs[0], environment)
-    durable = _kill(case, job, place, cluster, chance)
+    victim = _Victim(case.victim, job, shared_cluster)
+    _wait_for(place, job, batches=chance.randint(1, ROWS // 8 // 2))
+    time.sleep(chance.uniform(0, 0.3))
+    victim.kill()
+    durable = _answered(place) if case.victim in ("driver", "everything") else set()
     runs = 1
     while job.wait() != 0:
         assert runs < 3, (tmp_path / "printed").read_text()[-4000:]
         durable |= _answered(place)
         job = place.start(logs[runs], environment)
         runs += 1
-    if runs == 1 and case.victim in ("driver", "everything"):
-        pytest.fail("the run ended before it could be killed")
     assert place.rows().equals(expected.select(SAME_COLUMNS)), f"after {runs} runs"
     hidden = [info.uri for info in place.storage.find(place.output) if "/.batches/" in info.uri]
     assert [uri for uri in hidden if not uri.endswith(".tmp")] == []
@@ -196,40 +197,43 @@ def test_the_rows_are_those_of_an_undisturbed_run(
     assert all(count == 1 for count in asked_later.values()) or runs > 2
 
 
-def _kill(
-    case: Case, job: subprocess.Popen[bytes], place: Place, cluster: Cluster | None, chance: random.Random
-) -> set[str]:
-    """Kill the victim once so many batches are durable; returns the items whose answers are then."""
-    wanted = chance.randint(1, ROWS // 8 // 2)
-    family = psutil.Process(job.pid)
-    while len(_batches(place)) < wanted:
-        if job.poll() is not None:
-            return set()
+@dataclass(frozen=True)
+class _Victim:
+    name: str
+    job: subprocess.Popen[bytes]
+    cluster: Cluster
+
+    def kill(self) -> None:
+        """SIGKILL, at once or as soon as there is such a process."""
+        match self.name:
+            case "node":
+                self.cluster.remove_node(self.cluster.list_all_nodes()[-1], allow_graceful=False)
+                self.cluster.add_node(num_cpus=2)
+            case "driver":
+                self.job.kill()
+            case "everything":
+                children = psutil.Process(self.job.pid).children(recursive=True)
+                os.killpg(self.job.pid, signal.SIGKILL)
+                psutil.wait_procs(children, timeout=30)
+            case _:
+                self._find().kill()
+
+    def _find(self) -> psutil.Process:
+        title = TITLES.get(self.name, "EngineCore")
+        while self.job.poll() is None:
+            for process in psutil.Process().children(recursive=True):
+                try:
+                    if title in " ".join(process.cmdline()):
+                        return process
+                except psutil.Error:
+                    continue
+        raise AssertionError(f"the run ended before its {self.name} was found")
+
+
+def _wait_for(place: Place, job: subprocess.Popen[bytes], batches: int) -> None:
+    while len(_batches(place)) < batches:
+        assert job.poll() is None, "the run ended before anything was killed"
         time.sleep(0.02)
-    time.sleep(chance.uniform(0, 0.3))
-    if case.victim == "node":
-        assert cluster is not None
-        cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
-        return set()
-    if case.victim == "driver":
-        job.kill()
-        return _answered(place)
-    if case.victim == "everything":
-        children = family.children(recursive=True)
-        os.killpg(job.pid, signal.SIGKILL)
-        psutil.wait_procs(children, timeout=30)
-        return _answered(place)
-    title = TITLES.get(case.victim, "EngineCore")
-    while job.poll() is None:
-        for process in family.children(recursive=True):
-            try:
-                if title in " ".join(process.cmdline()):
-                    process.kill()
-                    return set()
-            except psutil.Error:
-                continue
-        time.sleep(0.01)
-    return set()
 
 
 def _batches(place: Place) -> list[str]:
