@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -31,6 +36,16 @@ def echo(manifest: object, output: object, **parts: dict[str, Any]) -> LoadedCon
         **parts,
     }
     return LoadedConfig(RunConfig.model_validate(config), config)
+
+
+def kill_all(job: subprocess.Popen[bytes], family: list[psutil.Process]) -> None:
+    """SIGKILL the job's process group, and what of its family is in none: a worker that was just starting."""
+    os.killpg(job.pid, signal.SIGKILL)
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    job.wait()
+    psutil.wait_procs(family, timeout=30)
 
 
 def results(output: str, storage: Storage | None = None) -> pa.Table:

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ import pytest
 from pipeline.storage import Storage
 from tests.conftest import REPOSITORY, S3_SECRET, S3Server, free_port
 from tests.e2e.broken_pictures import Dataset, make_broken
-from tests.e2e.configurations import batch_files, results
+from tests.e2e.configurations import batch_files, kill_all, results
 
 BIN = Path(sys.executable).parent
 PIECES = ["output.shard_rows=64", "output.batch_rows=16"]
@@ -89,10 +88,7 @@ def killed(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Killed
     )
     job = subprocess.Popen(first, cwd=REPOSITORY, start_new_session=True, stdout=subprocess.DEVNULL)
     family = _wait_for_batches(job, output, count=4)
-    os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
-    _, alive = psutil.wait_procs(family, timeout=30)
-    assert not alive, f"processes outlived their run: {alive}"
+    kill_all(job, family)
     durable = _item_uuids(output)
     assert 4 * 16 * 0.8 < len(durable) < 280
     second = command(dataset.manifest, output, f"engine.request_log={folder}/log-2")
