@@ -94,9 +94,10 @@ def test_the_other_engine_went_on(answered: tuple[RunSummary, Path]) -> None:
 def test_a_picture_is_rendered_and_computed_once_for_both_questions(
     answered: tuple[RunSummary, Path],
 ) -> None:
-    for replica in answered[0].replicas.values():
-        assert replica["media_hit_rate"] >= 0.45
-        assert replica["prefix_hit_rate"] > 0.2
+    spared, killed = sorted(answered[0].replicas.values(), key=lambda one: one["restarts"])
+    assert spared["media_hit_rate"] >= 0.45
+    assert spared["prefix_hit_rate"] > 0.2
+    assert killed["media_hit_rate"] > 0  # its caches died with it on the way
 
 
 def test_the_summary_tells_where_the_time_went(answered: tuple[RunSummary, Path]) -> None:
