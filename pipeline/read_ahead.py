@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ray
 from ray.data import DataContext
 from ray.data._internal.execution.backpressure_policy import (
     ENABLED_BACKPRESSURE_POLICIES,
@@ -14,11 +15,11 @@ from ray.data._internal.execution.backpressure_policy import (
 from pipeline.stages.prepare import Prepare
 from pipeline.stages.read import Read
 
-QUEUED_BATCHES = 256
-"""Batches between read and prepare beyond which no further shard is begun."""
+QUEUED_PER_CPU = 2
+"""Batches between read and prepare, for each CPU of the cluster, beyond which no further shard is begun."""
 
-READERS = 4
-"""Shards that are read at once."""
+CPUS_PER_READER = 16
+"""So many CPUs prepare no more than one shard's reader reads; two shards are read at once in any case."""
 
 
 class ReadAhead(BackpressurePolicy):  # type: ignore[misc]
@@ -28,11 +29,17 @@ class ReadAhead(BackpressurePolicy):  # type: ignore[misc]
     kilobytes of URIs, which Ray keeps in the driver, so a million of them would fit.
     """
 
+    def __init__(self, *of_the_graph: Any) -> None:
+        super().__init__(*of_the_graph)
+        cpus = ray.cluster_resources().get("CPU", 1)
+        self._most_queued = max(16, QUEUED_PER_CPU * cpus)
+        self._most_readers = max(2, cpus / CPUS_PER_READER)
+
     def can_add_input(self, op: Any) -> bool:
         """Whether the operator may begin another task. Called by Ray's scheduling loop."""
         if Read.__name__ not in op.name:
             return True
-        return op.num_active_tasks() < READERS and self._queued(op) < QUEUED_BATCHES
+        return bool(op.num_active_tasks() < self._most_readers and self._queued(op) < self._most_queued)
 
     def _queued(self, op: Any) -> int:
         waiting = 0

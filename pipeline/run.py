@@ -107,7 +107,8 @@ def _id_warnings(plan: Plan) -> list[str]:
     """Whether items share an id, where ids come from the manifest: elsewhere they are made unique."""
     if plan.manifest.columns.id is None:
         return []
-    found = find_duplicate_ids(plan.ledger, plan.manifest.rows)
+    look = ray.remote(num_cpus=0.25, max_retries=3)(find_duplicate_ids)  # not in the driver: it holds all ids
+    found = ray.get(look.remote(plan.ledger, plan.manifest.rows))
     return [] if found is None else [found.text()]
 
 
