@@ -50,7 +50,7 @@ def main() -> None:
         f"items {arguments.items:>8,} in batches of {arguments.batch_rows}  {found['rate']:8.1f} items/s  "
         f"{1000 * cpu / arguments.items:6.2f} CPU-s per 1,000 items  "
         f"driver peak {watch.private_mib:6.0f} MiB of its own "
-        f"({found['driver_mib']:.0f} with the object store's pages; {found['idle_mib']:.0f} before the manifest)"
+        f"({found['driver_mib']:.0f} with what it shares; {found['idle_mib']:.0f} of that before the manifest)"
     )
 
 
