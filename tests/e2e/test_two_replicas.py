@@ -30,10 +30,15 @@ def pictures() -> list[dict[str, str]]:
     ]
 
 
-def kill_a_core(output: Path) -> None:
-    """Kill an engine's core as soon as a first batch is durable."""
+def asked_engines(folder: Path) -> int:
+    """Engines that are up: each logs its requests into a file of its own."""
+    return sum(log.stat().st_size > 0 for log in (folder / "log").glob("*.jsonl"))
+
+
+def kill_a_core(folder: Path) -> None:
+    """Kill an engine's core as soon as a first batch is durable and both engines have been asked."""
     deadline = time.monotonic() + 240
-    while time.monotonic() < deadline and not batch_files(output):
+    while time.monotonic() < deadline and not (batch_files(folder / "out") and asked_engines(folder) == 2):
         time.sleep(0.05)
     tree = psutil.Process().children(recursive=True)
     living = [one for one in tree if one.status() != psutil.STATUS_ZOMBIE]
@@ -53,12 +58,13 @@ def answered(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tuple
         "prompt=null",
         "tasks={caption: {prompt: Describe this image.}, what: {prompt: What is seen here}}",
         "engine.replicas=2",
+        f"engine.request_log={folder}/log",
         "engine.batches_in_flight=2",
         "engine.args.block_size=32",
         "output.batch_rows=4",
         "output.accept_truncated=true",
     )
-    killer = threading.Thread(target=kill_a_core, args=(folder / "out",))
+    killer = threading.Thread(target=kill_a_core, args=(folder,))
     killer.start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
