@@ -108,7 +108,8 @@ def _id_warnings(plan: Plan) -> list[str]:
     if plan.manifest.columns.id is None:
         return []
     look = ray.remote(num_cpus=0.25, max_retries=3)(find_duplicate_ids)  # not in the driver: it holds all ids
-    found = ray.get(look.remote(plan.ledger, plan.manifest.rows))
+    with _telling_outages():
+        found = ray.get(look.remote(plan.ledger, plan.manifest.rows))
     return [] if found is None else [found.text()]
 
 

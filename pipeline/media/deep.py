@@ -88,6 +88,8 @@ def float_rgb(data: bytes, max_pixels: int) -> Image.Image | None:
         bits, formats = tags.get(_BITS, ()), tags.get(_FORMAT, ())
         size = int(tags[_WIDTH]), int(tags[_HEIGHT])
         ends = [at + count for at, count in zip(tags[_OFFSETS], tags[_COUNTS], strict=True)]
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - not such a file; what it is instead has been found out before
         return None
     if bits != (32, 32, 32) or set(formats) != {_FLOAT}:

@@ -58,6 +58,8 @@ def decode_image(
             raise
         try:
             whole = completed(data)
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001 - as below; what was wrong before is what to say
             whole = None
         if whole is None:
