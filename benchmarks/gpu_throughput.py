@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +100,13 @@ def _pictures(folder: Path) -> list[Path]:
 
 
 def _decoded(folder: Path) -> list[Image.Image]:
-    return [Image.open(path).convert("RGB") for path in _pictures(folder)]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda path: Image.open(path).convert("RGB"), _pictures(folder)))
 
 
 def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
     from pipeline.engine.base import Request
+    from pipeline.engine.environment import LEAN, started_with
     from pipeline.engine.rendering import RenderPool
     from pipeline.engine.vllm import VllmEngine
 
@@ -115,7 +117,8 @@ def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
         prompts = [{"prompt": PROMPT, "multi_modal_data": {"image": [i]}} for i in _decoded(folder)]
         rendered = await asyncio.gather(*(pool.render(prompt) for prompt in prompts))
         pool.close()
-        engine = VllmEngine(arguments)
+        with started_with(LEAN):  # as the pipeline's
+            engine = VllmEngine(arguments)
         asks = [Request(str(n), prompt, _sampling(out)) for n, prompt in enumerate(rendered)]
         await asyncio.gather(*(engine.generate(ask) for ask in asks[:8]))
         started = time.perf_counter()
@@ -181,12 +184,15 @@ def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
     }
     summary = run(LoadedConfig(RunConfig.model_validate(document), document))
     assert summary.ok == summary.rows, summary
+    first, last = summary.first_answer_seconds or 0.0, summary.last_answer_seconds or 0.0
     return {
         "rate": summary.rows_per_second,
+        "from_first_row": round((summary.rows - 32) / (last - first), 2),
+        "first_row_s": first,
         "start": summary.engine_start_seconds,
         "seconds": summary.seconds,
         "idle": summary.waiting_seconds["engine idle"],
-        "busy": summary.busy_seconds,
+        "bottleneck": summary.bottleneck,
     }
 
 

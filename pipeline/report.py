@@ -27,6 +27,7 @@ class Tally:
     waiting: Counter[str] = field(default_factory=Counter)
     engines: dict[str, dict[str, float]] = field(default_factory=dict)
     first_request: float | None = None
+    first_answer: float | None = None
     last_answer: float | None = None
 
     def add(self, stats: Mapping[str, Any]) -> None:
@@ -45,6 +46,7 @@ class Tally:
         if engine["up_seconds"] > known["up_seconds"]:  # batches of one engine may come in another order
             known.update(engine)
         self.first_request = min(self.first_request or stats["generate_start"], stats["generate_start"])
+        self.first_answer = min(self.first_answer or stats["generate_end"], stats["generate_end"])
         self.last_answer = max(self.last_answer or 0.0, stats["generate_end"])
 
     def add_finished(self, finished: Finished) -> None:
@@ -85,6 +87,7 @@ class RunSummary:
         cached: of this run's rows, those answered without an engine.
         seconds: from the command to the last file.
         engine_start_seconds: of the slowest engine.
+        first_answer_seconds, last_answer_seconds: from the command to the first, and the last, batch's answers.
         rows_per_second: from the moment an engine took its first batch to the last answer.
         busy_seconds: added over all workers of a stage; of generate: over batches, which overlap.
         waiting_seconds: added over batches, and of engines without a batch in hand (`engine idle`).
@@ -101,6 +104,8 @@ class RunSummary:
     cached: int
     seconds: float
     engine_start_seconds: float
+    first_answer_seconds: float | None
+    last_answer_seconds: float | None
     engine_restarts: int
     rows_per_second: float | None
     prompt_tokens_per_second: float | None
@@ -137,6 +142,8 @@ class RunSummary:
             cached=tally.sources["cache"] + tally.sources["duplicate"],
             seconds=round(seconds, 3),
             engine_start_seconds=round(max((e["start_seconds"] for e in engines), default=0.0), 3),
+            first_answer_seconds=_rounded(tally.first_answer and tally.first_answer - started),
+            last_answer_seconds=_rounded(tally.last_answer and tally.last_answer - started),
             engine_restarts=int(sum(engine["restarts"] for engine in engines)),
             rows_per_second=_rounded(tally.rate),
             prompt_tokens_per_second=_rounded(tally.prompt_tokens / span if span > 0 else None),

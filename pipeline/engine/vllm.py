@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from pipeline.engine.base import Answer, Request
+from pipeline.engine.environment import LEAN, started_with
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.hints import start_hint
 from pipeline.engine.last_words import LastWords
@@ -54,7 +55,7 @@ class VllmEngine:
         self._pool = RenderPool(arguments, render_workers) if render_workers else None
         self._last_words = LastWords()
         try:
-            with self._last_words.heard():
+            with self._last_words.heard(), started_with(LEAN if self._pool else {}):
                 self._engine = AsyncLLM.from_engine_args(
                     AsyncEngineArgs(**arguments),
                     usage_context=UsageContext.LLM_CLASS,

@@ -29,6 +29,9 @@ from pipeline.stages.metrics import replica_metrics
 from pipeline.stages.ready import UNWANTED
 from pipeline.stages.replica import ReplicaMeter
 
+WARMING = 8
+"""Requests that a new engine answers before it counts as started: several at once take other kernels."""
+
 _Place = tuple[int, str]
 
 
@@ -141,7 +144,7 @@ class Generate:
             return self._result(items[place[0]], media[place[0]], place[1])
 
         with self._meter.batch():
-            first = await self._warm_up(open_places[0], ask) if open_places else {}
+            first = await self._warm_up(open_places[:WARMING], ask) if open_places else {}
             started = time.time()
             rest = [place for place in places if place not in first]
             answered = first | dict(zip(rest, await asyncio.gather(*map(ask, rest)), strict=True))
@@ -156,9 +159,9 @@ class Generate:
         return Batch(batch.shard, batch.start, batch.stop, table, stats)
 
     async def _warm_up(
-        self, place: _Place, ask: Callable[[_Place], Awaitable[dict[str, Any]]]
+        self, places: Sequence[_Place], ask: Callable[[_Place], Awaitable[dict[str, Any]]]
     ) -> dict[_Place, dict[str, Any]]:
-        """Answer the engine's first item alone: kernels are compiled then, which belongs to its start."""
+        """Answer the engine's first items alone: kernels are compiled then, which belongs to its start."""
         async with self._warming:
             if self._engine is None and self._broken is None:
                 await asyncio.to_thread(self._start)
@@ -167,10 +170,10 @@ class Generate:
             if self._is_warm:
                 return {}
             started = time.time()
-            result = await ask(place)
+            results = await asyncio.gather(*map(ask, places))
             self._is_warm = True
             self._start_seconds += time.time() - started
-            return {place: result}
+            return dict(zip(places, results, strict=True))
 
     async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)
