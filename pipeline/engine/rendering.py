@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.engine.budget import Budget
+from pipeline.engine.causes import root_cause
 from pipeline.engine.environment import LEAN, started_with
 from pipeline.engine.parcel import Parcel, open_parcel, pack_parcel, parcel_folder
 from pipeline.errors import EngineError
@@ -123,6 +124,6 @@ def _render(prompt: Parcel) -> tuple[Parcel | None, str | None]:
     try:
         (rendered,) = _renderer.render_cmpl([parse_model_prompt(_model_config, opened)])
     except Exception as error:  # noqa: BLE001 (its type may not unpickle in the engine's process)
-        return None, str(error) or f"{type(error).__name__}: {error.__cause__ or ''}"
+        return None, root_cause(error)
     assert _folder is not None
     return pack_parcel(rendered, _folder), None

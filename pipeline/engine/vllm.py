@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from pipeline.engine.base import Answer, Request
+from pipeline.engine.causes import root_cause
 from pipeline.engine.environment import LEAN, started_with
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.hints import start_hint
@@ -81,7 +82,7 @@ class VllmEngine:
             reason = self._last_words.reason()
             raise EngineError(f"the vLLM engine died{f' of {reason}' if reason else ''}") from error
         except EngineGenerateError as error:
-            reason = _root_cause(error)
+            reason = root_cause(error)
             raise ItemError(_code_of(reason), f"vLLM: {reason}") from error
         except RenderingError as error:
             raise ItemError(_code_of(str(error)), f"vLLM: {error}") from error
@@ -123,7 +124,7 @@ def _client_errors() -> tuple[type[Exception], ...]:
 
 
 def _why_not_started(error: BaseException, last_words: LastWords, arguments: dict[str, Any]) -> str:
-    told = _root_cause(error)
+    told = root_cause(error)
     if "See root cause above" in told or "Engine core initialization failed" in told:
         # vLLM's own words for a failure in another process, whose reason is on its stderr only.
         told = last_words.reason() or told
@@ -136,16 +137,3 @@ def _code_of(message: str) -> Code:
     if _NO_METADATA.search(message):
         return Code.MISSING_METADATA
     return Code.TOO_MANY_MEDIA if _TOO_MANY.search(message) else Code.REQUEST_REJECTED
-
-
-def _root_cause(error: BaseException) -> str:
-    """The innermost cause that says something: vLLM's outer errors often have an empty message."""
-    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    seen = {id(error)}
-    inner = error.__cause__ or error.__context__
-    while inner is not None and id(inner) not in seen:
-        seen.add(id(inner))
-        if str(inner):
-            told = f"{type(inner).__name__}: {inner}"
-        inner = inner.__cause__ or inner.__context__
-    return told

@@ -138,7 +138,7 @@ def packets(container: Any, stream: Any) -> Iterator[Any]:
             return
         except (EndOfFile, MemoryError):
             raise
-        except FFmpegError:
+        except (FFmpegError, IndexError):  # IndexError: PyAV, of a stream that began in the middle of the file
             continue
 
 

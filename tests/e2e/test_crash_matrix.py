@@ -178,7 +178,9 @@ def test_the_rows_are_those_of_an_undisturbed_run(
     logs = [tmp_path / f"log-{number}" for number in range(3)]
     job = place.start(logs[0], environment)
     victim = _Victim(case.victim, job, shared_cluster)
-    _wait_for(place, job, batches=chance.randint(1, ROWS // 8 // 2))
+    # All is prepared before a real engine has answered anything.
+    early = case.victim == "prepare worker" and case.engine == "vllm"
+    _wait_for(place, job, batches=0 if early else chance.randint(1, ROWS // 8 // 2))
     time.sleep(chance.uniform(0, 0.3))
     victim.kill()
     durable = _answered(place) if case.victim in ("driver", "everything") else set()

@@ -199,6 +199,24 @@ def striped(_: int) -> np.ndarray:
     return np.repeat(np.repeat(rows[:, None, None], WIDTH, 1), 3, 2)
 
 
+SECOND_PROGRAMME = {"mpegts_service_id": "2", "mpegts_start_pid": "512", "mpegts_pmt_start_pid": "768"}
+
+
+def test_a_programme_that_begins_later_does_not_end_the_clip() -> None:
+    later = io.BytesIO()
+    with av.open(later, "w", format="mpegts", options=SECOND_PROGRAMME) as container:
+        sound = container.add_stream("mp2", rate=48000, layout="mono")
+        for number in range(60):
+            frame = av.AudioFrame.from_ndarray(np.zeros((1, 1152), np.int16), format="s16", layout="mono")
+            frame.rate, frame.pts = 48000, 1152 * number
+            container.mux(sound.encode(frame))
+        container.mux(sound.encode())
+    # The clip is longer than what FFmpeg looks at before it names a file's streams.
+    first = clip(lambda k: grey(k % FRAMES), 120, "mpegts", "mpeg2video", encoder=B_FRAMES)
+    frames, metadata = decode(first + later.getvalue())
+    assert (metadata["total_num_frames"], seen(frames)) == (120, [k % FRAMES for k in range(120)])
+
+
 def test_interlaced_frames_show_their_first_field_without_combs() -> None:
     settings = {"flags": "+ildct+ilme", "crf": "", "qmin": "1", "qmax": "2"}
     frames, _ = decode(clip(striped, 4, "mpegts", "mpeg2video", encoder=settings))

@@ -1,0 +1,104 @@
+"""The real engine with requests rendered by a process beside it: the same answers and the same refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from pipeline.engine import rendering
+from pipeline.engine.base import Answer
+from pipeline.engine.environment import started_with
+from pipeline.engine.vllm import VllmEngine
+from pipeline.errors import Code, EngineError
+from pipeline.models.packing import LoadedMedia
+from tests.engine.conftest import ARGUMENTS, Demo, Hosted
+from tests.engine.test_vllm import image, refused
+
+
+class Rendering(Hosted):
+    """An engine with one render worker; `parcels` is where they meet."""
+
+    parcels: Path
+
+    def start(self) -> VllmEngine:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rendering, "parcel_folder", self._folder)
+            return VllmEngine(ARGUMENTS, render_workers=1, figures=self.figures)
+
+    def _folder(self) -> Path:
+        self.parcels = parcel_folder()
+        return self.parcels
+
+
+parcel_folder = rendering.parcel_folder
+
+
+@pytest.fixture(scope="module")
+def beside(few_threads: None) -> Iterator[Rendering]:
+    hosted = Rendering()
+    yield hosted
+    hosted.close()
+
+
+def test_pictures_and_videos_get_their_own_answers(beside: Rendering, demo: Demo) -> None:
+    rows = demo.rows(20)
+    assert {"image", "video"} <= {key for row in rows for key in row}
+
+    async def all_at_once() -> list[Answer]:
+        return await asyncio.gather(*map(beside.engine.generate, demo.requests(rows)))
+
+    answers = beside.run(all_at_once())
+    assert [answer.text for answer in answers] == [row["answer"] for row in rows]
+    assert list(beside.parcels.iterdir()) == []
+
+
+def test_refusals_have_their_codes(beside: Rendering, demo: Demo) -> None:
+    long = refused(beside, demo.request("long", [image(demo)], "Describe this image. " * 1000))
+    assert (long.code, "1024" in long.reason) == (Code.PROMPT_TOO_LONG, True)
+    ribbon = LoadedMedia("image", "ribbon", np.zeros((4, 1000, 3), np.uint8))
+    odd = refused(beside, demo.request("ribbon", [ribbon]))
+    assert (odd.code, "200" in odd.reason) == (Code.REQUEST_REJECTED, True)
+    row = next(row for row in demo.rows(20) if "video" in row)
+    bare = demo.request("bare", [replace(demo.media(row), uuid="without metadata")], row["question"])
+    ((frames, _),) = bare.prompt["multi_modal_data"]["video"]
+    bare.prompt["multi_modal_data"]["video"] = [frames]
+    assert refused(beside, bare).code == Code.MISSING_METADATA
+    assert list(beside.parcels.iterdir()) == []
+
+
+def test_a_killed_worker_counts_as_the_engines_death(beside: Rendering, demo: Demo) -> None:
+    (row,) = demo.rows(1)
+    (request,) = demo.requests([row])
+    workers = [
+        process.pid
+        for process in psutil.Process().children()
+        if any("spawn_main" in word for word in process.cmdline())
+        and not process.children()  # the engine's core has a worker of its own
+        and "EngineCore" not in process.name()
+    ]
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(EngineError, match="a render process died"):
+        beside.run(beside.engine.generate(request))
+    before = beside.parcels
+    beside.engine.close()
+    assert not before.exists()
+    beside.replace()
+    assert beside.run(beside.engine.generate(request)).text == row["answer"]
+
+
+def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAMESCRIBE_ONE", "the user's")
+    monkeypatch.delenv("FRAMESCRIBE_TWO", raising=False)
+    with started_with({"FRAMESCRIBE_ONE": "ours", "FRAMESCRIBE_TWO": "ours"}):
+        assert (os.environ["FRAMESCRIBE_ONE"], os.environ["FRAMESCRIBE_TWO"]) == ("the user's", "ours")
+    assert os.environ["FRAMESCRIBE_ONE"] == "the user's"
+    assert "FRAMESCRIBE_TWO" not in os.environ
