@@ -2,7 +2,7 @@
 
 The arrays are written beside the pickle, in one go, and mapped at the other end. A pipe would carry them
 through both interpreters; torch's own sharing writes into a fresh mapping, page fault by page fault, which
-takes ten times as long as the copy (`benchmarks/README.md`).
+takes three times as long (`benchmarks/README.md`).
 """
 
 from __future__ import annotations
