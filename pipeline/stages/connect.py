@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +26,8 @@ from pipeline.stages.generate import StartedEngine
 from pipeline.storage import Storage
 
 MOST_RENDER_WORKERS = 8
-"""So many fed the smallest model that was measured; each imports vLLM first, some 15 s of a core."""
+"""So many fed the smallest model that was measured, at 0.4 of a core each (`benchmarks/README.md`); each imports
+vLLM first, some 15 s of a core."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,7 @@ class Connect:
             return 0
         here = ray.get_runtime_context().get_node_id()
         resources = next(node["Resources"] for node in ray.nodes() if node["NodeID"] == here)
-        replicas = max(1, resources.get("GPU", 1) // self.arguments["tensor_parallel_size"])
-        return min(MOST_RENDER_WORKERS, int(resources.get("CPU", 0) / replicas / 2))
+        return fitting_render_workers(resources, self.arguments["tensor_parallel_size"])
 
     def _start(self, model: str, figures: EngineFigures) -> Engine:
         from pipeline.engine.vllm import VllmEngine
@@ -95,6 +96,12 @@ class Connect:
         loras = lora_requests(self.spec, model)
         arguments = {**self.arguments, "model": model}
         return VllmEngine(arguments, self._render_workers(), loras[0] if loras else None, figures)
+
+
+def fitting_render_workers(resources: Mapping[str, float], tensor_parallel_size: int) -> int:
+    """So many as each engine of a node has for them, of its CPU and GPU resources: half of its share of cores."""
+    engines = max(1, resources.get("GPU", 1) // tensor_parallel_size)
+    return min(MOST_RENDER_WORKERS, int(resources.get("CPU", 0) / engines / 2))
 
 
 def prompt_builder(
