@@ -26,8 +26,8 @@ from pipeline.stages.generate import StartedEngine
 from pipeline.storage import Storage
 
 MOST_RENDER_WORKERS = 8
-"""So many fed the smallest model that was measured, at 0.4 of a core each (`benchmarks/README.md`); each imports
-vLLM first, some 15 s of a core."""
+"""So many fed the smallest model that was measured, at 0.4 of a core each (`benchmarks/README.md`). Each imports
+vLLM first: some 15 s of a core."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Connect:
 
 
 def fitting_render_workers(resources: Mapping[str, float], tensor_parallel_size: int) -> int:
-    """So many as each engine of a node has for them, of its CPU and GPU resources: half of its share of cores."""
+    """How many each engine of a node with these (CPU, GPU) gets: half of its share of the cores."""
     engines = max(1, resources.get("GPU", 1) // tensor_parallel_size)
     return min(MOST_RENDER_WORKERS, int(resources.get("CPU", 0) / engines / 2))
 
