@@ -26,8 +26,8 @@ from pipeline.stages.generate import StartedEngine
 from pipeline.storage import Storage
 
 MOST_RENDER_WORKERS = 8
-"""So many fed the smallest model that was measured, at 0.4 of a core each (`benchmarks/README.md`). Each imports
-vLLM first: some 15 s of a core."""
+"""So many fed the smallest model that was measured (`benchmarks/README.md`), at 0.4 of a core each. Each first
+imports vLLM: some 15 s of a core."""
 
 
 @dataclass(frozen=True)
