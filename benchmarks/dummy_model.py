@@ -2,8 +2,9 @@
 
     python -m benchmarks.dummy_model 3b FOLDER
 
-The dimensions of `3b` are those of Qwen/Qwen2.5-VL-3B-Instruct's config.json; `256m` is the same architecture
-with a 12-layer language model and a 12-layer tower of width 768.
+The dimensions of `3b` and `7b` are those of the config.json of Qwen/Qwen2.5-VL-3B-Instruct and 7B-Instruct;
+`256m` is the same architecture with a 12-layer language model and a 12-layer tower of width 768, `tiny` one for
+CPUs.
 """
 
 from __future__ import annotations
@@ -26,17 +27,26 @@ SPECIAL = [
 ID = {token: FIRST_SPECIAL + number for number, token in enumerate(SPECIAL)}
 
 TEXT: dict[str, dict[str, Any]] = {
+    "7b": {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,
+           "num_attention_heads": 28, "num_key_value_heads": 4, "section": [16, 24, 24]},
     "3b": {"hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,
            "num_attention_heads": 16, "num_key_value_heads": 2, "section": [16, 24, 24]},
     "256m": {"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12,
              "num_attention_heads": 12, "num_key_value_heads": 4, "section": [8, 12, 12]},
+    "tiny": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+             "num_attention_heads": 2, "num_key_value_heads": 2, "section": [4, 6, 6]},
 }  # fmt: skip
 VISION: dict[str, dict[str, Any]] = {
     "3b": {"depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16,
            "fullatt_block_indexes": [7, 15, 23, 31]},
+    "tiny": {"depth": 1, "hidden_size": 64, "intermediate_size": 64, "num_heads": 2,
+             "fullatt_block_indexes": []},
     "256m": {"depth": 12, "hidden_size": 768, "intermediate_size": 2048, "num_heads": 12,
              "fullatt_block_indexes": [2, 5, 8, 11]},
 }  # fmt: skip
+VISION["7b"] = VISION["3b"]
+UNTIED = {"7b"}
+"""Sizes with output weights of their own."""
 PIXELS = {"min_pixels": 3136, "max_pixels": 12845056}
 PROCESSOR = {
     "processor_class": "Qwen2_5_VLProcessor", "patch_size": 14, "temporal_patch_size": 2, "merge_size": 2,
@@ -75,7 +85,7 @@ def _config(size: str) -> dict[str, Any]:
         "architectures": ["Qwen2_5_VLForConditionalGeneration"],
         "model_type": "qwen2_5_vl",
         "torch_dtype": "bfloat16",
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": size not in UNTIED,
         "image_token_id": ID["<|image_pad|>"],
         "video_token_id": ID["<|video_pad|>"],
         "vision_start_token_id": ID["<|vision_start|>"],
@@ -83,7 +93,7 @@ def _config(size: str) -> dict[str, Any]:
         **ends,
         "text_config": {
             "model_type": "qwen2_5_vl_text", "vocab_size": VOCABULARY, "max_position_embeddings": 128000,
-            "rms_norm_eps": 1e-6, "hidden_act": "silu", "tie_word_embeddings": True,
+            "rms_norm_eps": 1e-6, "hidden_act": "silu", "tie_word_embeddings": size not in UNTIED,
             "use_sliding_window": False,
             "torch_dtype": "bfloat16", "rope_parameters": rope, **ends, **text,
         },

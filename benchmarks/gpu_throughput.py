@@ -28,6 +28,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.dummy_model import make_model
+from pipeline.report import RunSummary
 
 ARGUMENTS: dict[str, Any] = {
     "max_model_len": 4096,
@@ -169,7 +170,8 @@ def _ray_data_llm(folder: Path, out: int, _: int) -> dict[str, Any]:
     return {"rate": count / (time.perf_counter() - started), "counted": count}
 
 
-def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
+def run_pipeline(folder: Path, out: int, output: Path, engine: dict[str, Any]) -> RunSummary:
+    """Run the folder's pictures and model through the pipeline, with these settings of `engine`."""
     from pipeline.config import RunConfig
     from pipeline.config_file import LoadedConfig
     from pipeline.run import run
@@ -179,10 +181,14 @@ def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
         "model": {"type": "qwen2_5_vl", "path": str(folder / "model")},
         "prompt": QUESTION,
         "sampling": _sampling(out),
-        "engine": {"args": ARGUMENTS, "render_workers": workers},
-        "output": {"uri": str(folder / f"out-{workers}"), "accept_truncated": True},
+        "engine": {"args": ARGUMENTS, **engine},
+        "output": {"uri": str(output), "accept_truncated": True},
     }
-    summary = run(LoadedConfig(RunConfig.model_validate(document), document))
+    return run(LoadedConfig(RunConfig.model_validate(document), document))
+
+
+def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
+    summary = run_pipeline(folder, out, folder / f"out-{workers}", {"render_workers": workers})
     assert summary.ok == summary.rows, summary
     first, last = summary.first_answer_seconds or 0.0, summary.last_answer_seconds or 0.0
     return {
