@@ -7,7 +7,8 @@
 - `ray_data_llm`: `ray.data.llm`'s vLLM processor, from files to rows, from its first row to its last.
 - `pipeline:N`: this pipeline, from files to Parquet, with N render workers, once an engine is up.
 
-Dummy weights, distinct 1024 x 768 JPEGs, greedy, a fixed number of output tokens.
+Dummy weights, distinct 1024 x 768 JPEGs (`--clips --images 200`: 16 frames of 10 s of 720p each), greedy, a
+fixed number of output tokens.
 """
 
 from __future__ import annotations
@@ -20,14 +21,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from PIL import Image
-
 from benchmarks.dummy_model import make_model
+from benchmarks.made_media import (
+    FRAMES,
+    QUESTION,
+    are_clips,
+    make_clips,
+    make_pictures,
+    picture_of,
+    prompt_about,
+    prompts_about,
+)
 from pipeline.report import RunSummary
 
 ARGUMENTS: dict[str, Any] = {
@@ -36,11 +43,6 @@ ARGUMENTS: dict[str, Any] = {
     "mm_processor_kwargs": {"min_pixels": 784, "max_pixels": 1003520},
     "limit_mm_per_prompt": {"image": 1, "video": 0},
 }
-QUESTION = "Describe this image in detail."
-PROMPT = (
-    "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
-    f"<|vision_start|><|image_pad|><|vision_end|>{QUESTION}<|im_end|>\n<|im_start|>assistant\n"
-)
 
 
 def main() -> None:
@@ -48,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", default="3b")
     parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--clips", action="store_true", help="videos instead of images (not for ray_data_llm)")
     parser.add_argument("--out", type=int, default=64, help="output tokens")
     parser.add_argument("--variants", default="prerendered,pipeline:8,generate,ray_data_llm")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
@@ -59,7 +62,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         make_model(arguments.size, Path(folder) / "model")
-        make_pictures(Path(folder) / "pictures", arguments.images)
+        (make_clips if arguments.clips else make_pictures)(Path(folder) / "media", arguments.images)
         for variant in arguments.variants.split(","):
             command = [sys.executable, "-m", "benchmarks.gpu_throughput", "--child", variant, folder]
             started = time.time()
@@ -77,32 +80,14 @@ def main() -> None:
             )
 
 
-def make_pictures(folder: Path, count: int) -> None:
-    """Distinct JPEGs: smooth noise, so that they are of a photograph's size (about 200 kB)."""
-    folder.mkdir(parents=True)
-    with ProcessPoolExecutor() as pool:
-        list(pool.map(_make_picture, [folder / f"{number:05d}.jpg" for number in range(count)], chunksize=16))
-
-
-def _make_picture(path: Path) -> None:
-    random = np.random.default_rng(int(path.stem))
-    small = Image.fromarray(random.integers(0, 256, (96, 128, 3), np.uint8))
-    large = np.asarray(small.resize((1024, 768), Image.Resampling.BICUBIC), np.int16)
-    noisy = np.clip(large + random.integers(-12, 13, large.shape, np.int16), 0, 255)
-    Image.fromarray(noisy.astype(np.uint8)).save(path, quality=88)
-
-
 def _sampling(out: int) -> dict[str, Any]:
     return {"temperature": 0.0, "max_tokens": out, "ignore_eos": True}
 
 
-def _pictures(folder: Path) -> list[Path]:
-    return sorted((folder / "pictures").iterdir())
-
-
-def _decoded(folder: Path) -> list[Image.Image]:
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda path: Image.open(path).convert("RGB"), _pictures(folder)))
+def _arguments(folder: Path) -> dict[str, Any]:
+    """vLLM's engine arguments for the folder's model and media; a clip has some 10,000 tokens."""
+    clips = {"max_model_len": 16384, "limit_mm_per_prompt": {"image": 0, "video": 1}}
+    return {**ARGUMENTS, **(clips if are_clips(folder / "media") else {}), "model": str(folder / "model")}
 
 
 def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
@@ -111,12 +96,11 @@ def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
     from pipeline.engine.rendering import RenderPool
     from pipeline.engine.vllm import VllmEngine
 
-    arguments = {**ARGUMENTS, "model": str(folder / "model"), "mm_processor_cache_gb": 0}
+    arguments = {**_arguments(folder), "mm_processor_cache_gb": 0}
 
     async def measure() -> float:
         pool = RenderPool(arguments, workers or 8)
-        prompts = [{"prompt": PROMPT, "multi_modal_data": {"image": [i]}} for i in _decoded(folder)]
-        rendered = await asyncio.gather(*(pool.render(prompt) for prompt in prompts))
+        rendered = await asyncio.gather(*(pool.render(prompt) for prompt in prompts_about(folder / "media")))
         pool.close()
         with started_with(LEAN):  # as the pipeline's
             engine = VllmEngine(arguments)
@@ -132,9 +116,9 @@ def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
 def _generate(folder: Path, out: int, _: int) -> dict[str, Any]:
     from vllm import LLM, SamplingParams
 
-    llm = LLM(**ARGUMENTS, model=str(folder / "model"), disable_log_stats=True)
+    llm = LLM(**_arguments(folder), disable_log_stats=True)
     sampling = SamplingParams(**_sampling(out))
-    prompts = [{"prompt": PROMPT, "multi_modal_data": {"image": image}} for image in _decoded(folder)]
+    prompts = prompts_about(folder / "media")
     llm.generate(prompts[:8], sampling, use_tqdm=False)  # type: ignore[arg-type]
     started = time.perf_counter()
     llm.generate(prompts[8:], sampling, use_tqdm=False)  # type: ignore[arg-type]
@@ -147,7 +131,7 @@ def _ray_data_llm(folder: Path, out: int, _: int) -> dict[str, Any]:
 
     config = vLLMEngineProcessorConfig(
         model_source=str(folder / "model"),
-        engine_kwargs=ARGUMENTS,
+        engine_kwargs={name: value for name, value in _arguments(folder).items() if name != "model"},
         batch_size=32,
         max_concurrent_batches=16,
         concurrency=1,
@@ -159,11 +143,11 @@ def _ray_data_llm(folder: Path, out: int, _: int) -> dict[str, Any]:
     )
 
     def ask(row: dict[str, Any]) -> dict[str, Any]:
-        image = Image.open(row["path"]).convert("RGB")
-        return {"prompt": PROMPT, "multimodal_data": {"image": image}, "sampling_params": _sampling(out)}
+        prompt, data = prompt_about("<|image_pad|>"), {"image": picture_of(Path(row["path"]))}
+        return {"prompt": prompt, "multimodal_data": data, "sampling_params": _sampling(out)}
 
     processor = build_processor(config, preprocess=ask, postprocess=lambda row: {"text": row["generated_text"]})
-    paths = [{"path": str(path)} for path in _pictures(folder)]
+    paths = [{"path": str(path)} for path in sorted((folder / "media").iterdir())]
     rows = processor(ray.data.from_items(paths, override_num_blocks=len(paths) // 32)).iter_rows()
     next(iter(rows))
     started, count = time.perf_counter(), sum(1 for _ in rows)
@@ -177,11 +161,12 @@ def run_pipeline(folder: Path, out: int, output: Path, engine: dict[str, Any]) -
     from pipeline.run import run
 
     document = {
-        "manifest": {"uri": str(folder / "pictures")},
+        "manifest": {"uri": str(folder / "media")},
         "model": {"type": "qwen2_5_vl", "path": str(folder / "model")},
         "prompt": QUESTION,
         "sampling": _sampling(out),
-        "engine": {"args": ARGUMENTS, **engine},
+        "media": {"video": {"num_frames": FRAMES}},
+        "engine": {"args": {k: v for k, v in _arguments(folder).items() if k != "model"}, **engine},
         "output": {"uri": str(output), "accept_truncated": True},
     }
     return run(LoadedConfig(RunConfig.model_validate(document), document))

@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import gpu_throughput
 from benchmarks.dummy_model import TEXT, make_model
+from benchmarks.made_media import make_pictures
 
 SETUPS = {"1 x TP1": (1, 1), "1 x TP2": (1, 2), "2 x TP1": (2, 1)}
 CPU: dict[str, Any] = {"dtype": "float32", "enforce_eager": True, "kv_cache_memory_bytes": 256 * 2**20}
@@ -52,7 +53,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         make_model(arguments.size, Path(folder) / "model")
-        gpu_throughput.make_pictures(Path(folder) / "pictures", arguments.images)
+        make_pictures(Path(folder) / "media", arguments.images)
         for setup in SETUPS:
             show(
                 setup, in_child(arguments, folder, setup) | {"beforehand": beforehand(arguments, folder, setup)}
@@ -102,7 +103,7 @@ def child(folder: Path, setup: str, kill: str, out: int, cpu: bool) -> dict[str,
         gpu_throughput.ARGUMENTS["tensor_parallel_size"] = tensor_parallel
         return gpu_throughput.VARIANTS["prerendered"](folder, out, 1 if cpu else 8)
     output = output_of(folder, setup, kill)
-    watcher = Watcher(output, len(list((folder / "pictures").iterdir())) // 3 if kill else None, kill)
+    watcher = Watcher(output, len(list((folder / "media").iterdir())) // 3 if kill else None, kill)
     watcher.start()
     engine = {"replicas": replicas, "tensor_parallel_size": tensor_parallel}
     summary = gpu_throughput.run_pipeline(folder, out, output, engine | ({"render_workers": 1} if cpu else {}))
@@ -115,7 +116,7 @@ def child(folder: Path, setup: str, kill: str, out: int, cpu: bool) -> dict[str,
         "restarts": summary.engine_restarts,
         "longest pause, s": watcher.longest_pause(),
         "gpu": [replica.get("gpu_utilisation") for replica in summary.replicas.values()],
-        "rows of each replica": [int(replica.get("requests", 0)) for replica in summary.replicas.values()],
+        "output tokens of each": [int(replica["output_tokens"]) for replica in summary.replicas.values()],
         "bottleneck": summary.bottleneck,
     }
 

@@ -15,7 +15,10 @@ from pipeline.engine.last_words import LastWords
 from pipeline.engine.rendering import RenderingError, RenderPool
 from pipeline.errors import Code, EngineError, ItemError
 
-_TOO_LONG = re.compile(r"longer than the maximum model length|maximum context length", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"longer than the maximum model length|maximum context length|exceeds the pre-allocated encoder cache",
+    re.IGNORECASE,
+)
 _NO_METADATA = re.compile(r"video metadata is required", re.IGNORECASE)
 _TOO_MANY = re.compile(r"At most \d+ \w+\(s\) may be provided", re.IGNORECASE)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pipeline.engine.base import Answer, Request
-from pipeline.engine.vllm import VllmEngine
+from pipeline.engine.vllm import VllmEngine, _code_of
 from pipeline.errors import Code, EngineError, ItemError
 from pipeline.models.packing import LoadedMedia
 from tests.engine.conftest import ARGUMENTS, Demo, Hosted
@@ -95,6 +95,14 @@ def test_a_prompt_that_is_too_long(hosted: Hosted, demo: Demo) -> None:
     assert error.code == Code.PROMPT_TOO_LONG
     assert "1024" in error.reason
     assert not error.code.retryable
+
+
+def test_media_with_more_tokens_than_the_encoder_keeps_are_too_long_too() -> None:
+    told = (
+        "The decoder prompt contains a(n) video item with 9568 embedding tokens, which exceeds the pre-allocated "
+        "encoder cache size 8960. Please reduce the input size"
+    )  # vLLM 0.32, for 16 frames of 720p where `max_num_batched_tokens` was smaller
+    assert _code_of(told) == Code.PROMPT_TOO_LONG
 
 
 def test_more_images_than_the_engine_was_started_for(hosted: Hosted, demo: Demo) -> None:
