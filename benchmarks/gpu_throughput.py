@@ -178,7 +178,7 @@ def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
     first, last = summary.first_answer_seconds or 0.0, summary.last_answer_seconds or 0.0
     return {
         "rate": summary.rows_per_second,
-        "from_first_row": round((summary.rows - 32) / (last - first), 2),
+        "after_first_batch": round((summary.rows - 32) / (last - first), 2) if last > first else None,
         "first_row_s": first,
         "start": summary.engine_start_seconds,
         "seconds": summary.seconds,

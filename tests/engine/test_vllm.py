@@ -99,8 +99,8 @@ def test_a_prompt_that_is_too_long(hosted: Hosted, demo: Demo) -> None:
 
 def test_media_with_more_tokens_than_the_encoder_keeps_are_too_long_too() -> None:
     told = (
-        "The decoder prompt contains a(n) video item with 9568 embedding tokens, which exceeds the pre-allocated "
-        "encoder cache size 8960. Please reduce the input size"
+        "The decoder prompt contains a(n) video item with 9568 embedding tokens, which exceeds the "
+        "pre-allocated encoder cache size 8960. Please reduce the input size"
     )  # vLLM 0.32, for 16 frames of 720p where `max_num_batched_tokens` was smaller
     assert _code_of(told) == Code.PROMPT_TOO_LONG
 
