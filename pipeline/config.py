@@ -15,7 +15,10 @@ class _Part(BaseModel):
 
 
 class ColumnsConfig(_Part):
-    """Which manifest column plays which role; a role not named here is the column of the role's name."""
+    """Which manifest column plays which role; a role not named here is the column of the role's name.
+
+    But for `document`, `password`, `start` and `end`, which are used only where they are named.
+    """
 
     id: str | None = None
     image: str | None = None
@@ -23,6 +26,8 @@ class ColumnsConfig(_Part):
     video: str | None = None
     document: str | None = None
     password: str | None = None
+    start: str | None = None
+    end: str | None = None
     question: str | None = None
 
 
@@ -301,6 +306,15 @@ class RunConfig(_Part):
     def _has_a_question(self) -> RunConfig:
         if (self.prompt is None) == (not self.tasks):
             raise ValueError("set either `prompt` (one question) or `tasks` (several), and one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _can_cut(self) -> RunConfig:
+        columns = self.manifest.columns
+        if self.media.video.backend == "decord" and (columns.start or columns.end):
+            raise ValueError(
+                "decord takes whole videos: for manifest.columns.start and .end set media.video.backend=pyav"
+            )
         return self
 
     @property

@@ -9,6 +9,8 @@ from functools import lru_cache
 from hashlib import blake2b, scrypt
 from typing import Any
 
+from pipeline.segment import Segment
+
 
 def uuid8(data: bytes) -> str:
     """A version-8 UUID of the data's 128-bit BLAKE2b digest (six bits of it give way to the version)."""
@@ -23,9 +25,12 @@ def media_uuid(data: bytes) -> str:
     return uuid8(data)
 
 
-def object_uuid(uri: str, version: str) -> str:
-    """The identity of one version of an object: where it is, and what its store says of it unread."""
-    return uuid8(canonical([uri, version]))
+def object_uuid(uri: str, version: str, segment: Segment | None = None) -> str:
+    """The identity of one version of an object: where it is, and what its store says of it unread.
+
+    With `segment` it is of that part of the video in it.
+    """
+    return uuid8(canonical([uri, version, *([] if segment is None else [segment])]))
 
 
 def page_uuid(media: str, page: int, password: str | None = None) -> str:
@@ -37,8 +42,18 @@ def page_uuid(media: str, page: int, password: str | None = None) -> str:
     return uuid8(canonical({"media": media, "page": page, **locked}))
 
 
-def identified(file: str, page: int | None, password: str | None) -> str:
-    """The identity of media in the file with the UUID `file`: the file itself, or a page of it."""
+def segment_uuid(media: str, segment: Segment) -> str:
+    """The identity of a part, in seconds, of the video with the UUID `media`."""
+    return uuid8(canonical({"media": media, "segment": segment}))
+
+
+def identified(file: str, page: int | None, password: str | None, segment: Segment | None = None) -> str:
+    """The identity of media in the file with the UUID `file`: the file itself, or a page or part of it.
+
+    `segment` is None for what the run shows of every video: that is part of its recipe.
+    """
+    if segment is not None:
+        return segment_uuid(file, segment)
     return file if page is None else page_uuid(file, page, password)
 
 

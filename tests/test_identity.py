@@ -3,7 +3,18 @@
 import hashlib
 import uuid
 
-from pipeline.identity import item_uuid, media_uuid, page_uuid, pixels_uuid, recipe_id
+from pipeline.identity import (
+    identified,
+    item_uuid,
+    media_uuid,
+    object_uuid,
+    page_uuid,
+    pixels_uuid,
+    recipe_id,
+    segment_uuid,
+    uuid8,
+)
+from pipeline.segment import Segment
 
 
 def test_a_page_has_its_own_identity_and_with_a_password_another() -> None:
@@ -14,6 +25,19 @@ def test_a_page_has_its_own_identity_and_with_a_password_another() -> None:
     assert len(uuids) == 8
     assert page_uuid("m", 1, "a") == page_uuid("m", 1, "a")
     assert page_uuid("m", 1, "") == page_uuid("m", 1)
+
+
+def test_a_part_of_a_video_has_its_own_identity() -> None:
+    uuids = {
+        segment_uuid(media, Segment(*part)) for media in "mn" for part in ((0, 2), (0, 3), (1, 2), (1, None))
+    }
+    assert len(uuids) == 8
+    # As it is written down: what was answered once is found again by it.
+    assert segment_uuid("m", Segment(1.5, None)) == uuid8(b'{"media":"m","segment":[1.5,null]}')
+    assert identified("m", None, None, Segment(1.5, None)) == segment_uuid("m", Segment(1.5, None))
+    assert identified("m", None, None) == "m"
+    assert object_uuid("u", "1") == uuid8(b'["u","1"]')
+    assert object_uuid("u", "1", Segment(0.0, 2.0)) == uuid8(b'["u","1",[0.0,2.0]]')
 
 
 def test_media_uuid_is_a_version_8_uuid_of_blake2b() -> None:

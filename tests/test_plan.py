@@ -96,6 +96,20 @@ def test_every_problem_is_told_at_once(folder: Path) -> None:
     assert "output.uri: cannot write to" in text
 
 
+def test_parts_of_videos_by_row_want_a_decoder_that_can_cut(folder: Path) -> None:
+    columns = {"id": "key", "video": "url", "end": "license"}
+    with pytest.raises(ValueError, match=r"manifest\.columns\.start and \.end set media\.video\.backend=pyav"):
+        configuration(folder, manifest={"columns": columns}, media={"video": {"backend": "decord"}})
+
+
+def test_columns_that_name_parts_of_videos_plan_the_rows_anew_in_the_same_recipe(folder: Path) -> None:
+    videos = {"manifest": {"columns": {"id": "key", "video": "url"}}}
+    parts = {"manifest": {"columns": {"id": "key", "video": "url", "start": "license"}}}
+    before, after = plan(folder, **videos), plan(folder, **parts)
+    assert before.recipe.id == after.recipe.id
+    assert {shard.name for shard in before.shards}.isdisjoint(shard.name for shard in after.shards)
+
+
 def test_a_model_that_lacks_the_modality_is_refused(folder: Path) -> None:
     (folder / "p/clip.mp4").write_bytes(b"x")
     manifest = {"uri": str(folder / "p"), "columns": {}}

@@ -12,8 +12,9 @@ from pipeline.manifest.json_types import settled
 from pipeline.manifest.manifest import Columns
 from pipeline.manifest.paths import type_at
 
-_ROLES = ("id", "image", "images", "video", "document", "password", "question")
-_ONLY_NAMED = ("document", "password")
+_ROLES = ("id", "image", "images", "video", "document", "password", "start", "end", "question")
+_ONLY_NAMED = ("document", "password", "start", "end")
+_CLIP = ("start", "end")
 _SHOWN = 30
 
 
@@ -48,6 +49,13 @@ def choose_columns(
             "manifest.columns: no column has media; name one as image, images, video or document "
             f"({_there(there)})"
         )
+    if media and not problems and columns.video is None:
+        problems += [
+            f"manifest.columns.{role}: it says which part of a video is meant, and no column has videos; name "
+            "one in manifest.columns.video, or leave it out"
+            for role in _CLIP
+            if role in chosen
+        ]
     twice = sorted({column for column in media if media.count(column) > 1})
     problems += [f"manifest.columns: {column!r} is named for two roles with media" for column in twice]
     return columns, problems
@@ -132,6 +140,8 @@ _WANTED = {
     "video": f"it has to be {_MEDIUM}",
     "document": f"it has to be {_MEDIUM}",
     "password": "a password is text or a whole number",
+    "start": "seconds are numbers, or text that is one: cast it",
+    "end": "seconds are numbers, or text that is one: cast it",
     "images": f"it has to be a list of {_MEDIUM}",
 }
 
@@ -141,6 +151,8 @@ def _suits(role: str, kind: pa.DataType) -> bool:
         return True
     if role in ("id", "password"):
         return _is_text(kind) or pa.types.is_integer(kind)
+    if role in _CLIP:
+        return _is_text(kind) or _is_number(kind)
     if role == "question":
         return _is_text(kind)
     if role == "images" and _is_list(kind):
@@ -156,6 +168,10 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

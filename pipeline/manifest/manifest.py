@@ -67,7 +67,7 @@ class ManifestFile:
     `name` is its path relative to the manifest's folder ("" for the listing of that folder itself),
     `fingerprint` changes when the file (or any file of the listing) does, `header` holds the columns of a
     CSV in their order. With `pages` the `rows` are those that the pages of its documents make, while
-    `index` is about the file's own.
+    `index` is about the file's own. `clips` is `Columns.clips`: other ones make other rows of it.
     """
 
     uri: str
@@ -78,11 +78,13 @@ class ManifestFile:
     header: tuple[str, ...] = ()
     index: Index | MediaPaths | None = None
     pages: PageIndex | None = None
+    clips: str = ""
 
     @property
     def identity(self) -> str:
         """A text that changes when a row of the file may have become another one."""
-        return self.fingerprint if self.pages is None else f"{self.fingerprint}:{self.pages.digest}"
+        parts = [self.fingerprint, self.pages.digest if self.pages else "", self.clips]
+        return ":".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class Columns:
     video: str | None = None
     document: str | None = None
     password: str | None = None
+    start: str | None = None
+    end: str | None = None
     question: str | None = None
 
     def named(self) -> dict[str, str]:
@@ -104,6 +108,10 @@ class Columns:
     def media(self) -> dict[str, str]:
         """Role → column, of the roles that carry media."""
         return {r: c for r, c in self.named().items() if r in ("image", "images", "video", "document")}
+
+    def clips(self) -> str:
+        """A text that changes with the columns that say which part of a video is meant; "" without such."""
+        return ",".join(f"{role}={column}" for role, column in self.named().items() if role in ("start", "end"))
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def open_manifest(storage: Storage, config: ManifestConfig, reserved: Collection
         raise ConfigError(problems)
     return Manifest(
         ", ".join(config.uris),
-        tuple(_opened(file, found) for file, found in zip(files, probes.values(), strict=True)),
+        tuple(_opened(file, found, columns) for file, found in zip(files, probes.values(), strict=True)),
         columns,
         keep,
         has_images=any(role in columns.media() for role in ("image", "images", "document")),
@@ -103,10 +103,16 @@ def _customary(listings: Sequence[Listing]) -> dict[str, tuple[str, ...]]:
     return {"image": ("image_url", "url", "file_name")}
 
 
-def _opened(file: _File, found: Probe) -> ManifestFile:
-    fingerprint = fingerprint_of(file.info)
+def _opened(file: _File, found: Probe, columns: Columns) -> ManifestFile:
     return ManifestFile(
-        file.info.uri, file.name, file.format, found.rows, fingerprint, found.header, found.index
+        file.info.uri,
+        file.name,
+        file.format,
+        found.rows,
+        fingerprint_of(file.info),
+        found.header,
+        found.index,
+        clips=columns.clips(),
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pipeline.manifest.manifest import Manifest, ManifestFile
 from pipeline.manifest.media_value import MediaValue, many_media, one_medium
 from pipeline.page_uri import page_of, with_page
+from pipeline.segment import seconds
 from pipeline.storage import parent
 
 MEDIA_TYPE = pa.list_(pa.struct([("uri", pa.string()), ("data", pa.large_binary())]))
@@ -35,6 +36,8 @@ class _Row:
     videos: list[MediaValue]
     question: str | None
     password: str | None
+    start: float | None
+    end: float | None
     error: str | None
 
 
@@ -43,10 +46,10 @@ def row_schema(manifest: Manifest) -> pa.Schema:
 
     `row` (in its manifest file), `id`, `images` and `videos` (MEDIA_TYPE, empty where the row has none),
     `question`, `keep` (a struct of the columns passed through), `error` (null, or what is wrong with the
-    row, for people). `password` (of its documents) only where the manifest has such a column. A document is
-    the first image, with its page as a fragment of its URI (`page_uri`).
+    row, for people). `password` (of its documents), `start` and `end` (seconds of its video) only where the
+    manifest has such a column. A document is the first image, with its page as a fragment of its URI
+    (`page_uri`).
     """
-    secret = [pa.field("password", pa.string())] if manifest.columns.password else []
     return pa.schema(
         [
             pa.field("row", pa.int64(), nullable=False),
@@ -56,9 +59,15 @@ def row_schema(manifest: Manifest) -> pa.Schema:
             pa.field("question", pa.string()),
             pa.field("keep", pa.struct(list(manifest.keep)), nullable=False),
             pa.field("error", pa.string()),
-            *secret,
+            *_extra(manifest),
         ]
     )
+
+
+def _extra(manifest: Manifest) -> list[pa.Field]:
+    """The fields that only some manifests have: their roles' own names."""
+    types = {"password": pa.string(), "start": pa.float64(), "end": pa.float64()}
+    return [pa.field(role, types[role]) for role in types if role in manifest.columns.named()]
 
 
 def keep_array(keep: pa.Schema, arrays: Sequence[pa.Array], rows: int) -> pa.StructArray:
@@ -84,8 +93,7 @@ def build_table(
         keep,
         pa.array([row.error for row in rows], pa.string()),
     ]
-    if manifest.columns.password:
-        columns.append(pa.array([row.password for row in rows], pa.string()))
+    columns += [pa.array([getattr(row, field.name) for row in rows], field.type) for field in _extra(manifest)]
     return pa.Table.from_arrays(columns, schema=row_schema(manifest))
 
 
@@ -109,7 +117,13 @@ def _clean(raw: RawRow, folder: str, manifest: Manifest) -> _Row:
     images = [*([document] if document else []), *([image] if image else []), *images]
     videos = [video] if video else []
     password = take("password", _password, None)
-    return _Row(identity, images, videos, question, password, "; ".join(troubles) or None)
+    start, end = take("start", seconds, None), take("end", seconds, None)
+    if not (videos or troubles) and (start, end) != (None, None):
+        role = "end" if start is None else "start"
+        column = manifest.columns.named().get(role, role)
+        troubles.append(f"column {column!r} says which part of a video is meant, and the row has no video")
+    error = "; ".join(troubles) or None
+    return _Row(identity, images, videos, question, password, start, end, error)
 
 
 def _document(value: object, folder: str) -> MediaValue | None:

@@ -46,7 +46,8 @@ def _clip(timeline: Timeline, sampling: FrameSampling) -> tuple[int, int]:
     if sampling.start >= length:
         raise ItemError(
             Code.CLIP_OUTSIDE,
-            f"the video has {length:.2f} s, and the clip starts at {sampling.start:g} s (media.video.start)",
+            f"the video has {length:.2f} s, and the clip starts at {sampling.start:g} s (the row's "
+            "manifest.columns.start, or media.video.start)",
         )
     first = timeline.at_seconds(sampling.start)
     if sampling.end is None:

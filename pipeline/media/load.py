@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from pipeline.config import MediaConfig
@@ -15,6 +15,7 @@ from pipeline.media.shrink import PixelBudget
 from pipeline.media.video import FrameSampling, decode_video
 from pipeline.models.packing import LoadedMedia
 from pipeline.models.spec import Kind, ModelSpec
+from pipeline.segment import Segment
 
 DECODING = 1
 """Part of every recipe: raised when the same file under the same settings gives other pixels than before."""
@@ -72,6 +73,11 @@ class MediaLoader:
             scale=PageScale(config.document.dpi, config.document.max_side),
         )
 
+    @property
+    def segment(self) -> Segment:
+        """The part of every video that is shown where no other is asked for."""
+        return Segment(self.sampling.start, self.sampling.end)
+
     def settings(self, kind: Kind) -> dict[str, Any]:
         """What changes the pixels of this kind of media, as plain values."""
         if kind == "image":
@@ -92,18 +98,21 @@ class MediaLoader:
         page: int | None = None,
         password: str | None = None,
         media: str | None = None,
+        *,
+        segment: Segment | None = None,
     ) -> tuple[str, LoadedMedia]:
-        """The media UUID of the bytes (or of their page), and their pixels.
+        """The media UUID of the bytes (or of their page or part), and their pixels.
 
         Args:
             page: of a document (PDF, or TIFF of several pages), from 1; None: `data` is the medium itself.
             password: of an encrypted PDF.
             media: the UUID, where it is known: to work it out takes a second for a GiB.
+            segment: of a video, where that is another one than `self.segment`.
 
         Raises:
             ItemError: if the bytes are not such media, damaged, too large, or end or hang their decoder.
         """
-        media = media or identified(media_uuid(data), page, password)
+        media = media or identified(media_uuid(data), page, password, segment)
         if page is not None:
             uuid = pixels_uuid(media, {"shrink": asdict(self.image), "document": asdict(self.scale)})
             options = {"page": page, "scale": self.scale, "budget": self.image, "text_chars": self.text_chars}
@@ -113,7 +122,9 @@ class MediaLoader:
         if kind == "image":
             (pixels, metadata), recovered = self._recovered(decode_image, data, {"budget": self.image})
         else:
-            options = {"budget": self.video, "sampling": self.sampling, "backend": self.backend}
+            part = segment or self.segment
+            sampling = replace(self.sampling, start=part.start, end=part.end)
+            options = {"budget": self.video, "sampling": sampling, "backend": self.backend}
             (pixels, metadata), recovered = self._recovered(decode_video, data, options)
         return media, LoadedMedia(kind, uuid, pixels, metadata, recovered=recovered)
 

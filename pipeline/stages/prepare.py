@@ -19,7 +19,7 @@ from pipeline.results.dedup import Answers, Claim, Verdict
 from pipeline.stages.batch import Batch, outage_text, pack_media, prepared_schema
 from pipeline.stages.item import Item
 from pipeline.stages.ready import reader_of, ready_answer, unwanted
-from pipeline.stages.reference import Sources
+from pipeline.stages.reference import Sources, cut
 from pipeline.storage import Storage
 
 CLAIMED_AT_ONCE = 8
@@ -100,6 +100,7 @@ class Prepare:
                 )
             if not item.references:
                 raise ItemError(Code.MISSING_MEDIA, "the item has no image and no video")
+            item.references = cut(item.references, item.row, self.loader.segment)
 
     def _recognise(self, sources: Sources, shard: str, items: Sequence[Item]) -> None:
         """Claim the items whose media an earlier run has read and which have not changed since."""
@@ -160,7 +161,7 @@ class Prepare:
         if item.needs_bytes:
             with item.failing():
                 loaded = [
-                    self.loader.load(ref.kind, one.data, ref.page, ref.password, media)[1]
+                    self.loader.load(ref.kind, one.data, ref.page, ref.password, media, segment=ref.segment)[1]
                     for ref, one, media in zip(item.references, item.fetched, item.media_uuids, strict=True)
                 ]
                 item.media = [pack_media(one) for one in loaded]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.errors import Code, ItemError
 from pipeline.identity import identified, media_uuid, object_uuid, password_key
 from pipeline.models.spec import Kind
 from pipeline.page_uri import page_of, with_page
+from pipeline.segment import Segment
 from pipeline.storage import Fetched, Storage
 
 
@@ -18,7 +19,8 @@ from pipeline.storage import Fetched, Storage
 class Reference:
     """One medium of an item: `data`, or where to fetch it; of a document, which page.
 
-    `password` opens the document, and is shown nowhere.
+    `password` opens the document, and is shown nowhere. `segment` is the part of a video, where that is another
+    one than the run's.
     """
 
     kind: Kind
@@ -26,6 +28,7 @@ class Reference:
     data: bytes | None
     page: int | None = None
     password: str | None = field(default=None, repr=False)
+    segment: Segment | None = None
 
     def identity(self, version: str | None) -> str | None:
         """The identity of the medium in this version of its file; None where the store tells no version."""
@@ -34,7 +37,7 @@ class Reference:
         uri = self.uri if self.page is None else with_page(self.uri, self.page)
         if self.page is not None and self.password:
             uri = f"{uri}&key={password_key(self.password, uri)}"
-        return object_uuid(uri, version)
+        return object_uuid(uri, version, self.segment)
 
 
 def references_of(row: Mapping[str, Any]) -> list[Reference]:
@@ -44,6 +47,19 @@ def references_of(row: Mapping[str, Any]) -> list[Reference]:
         uri, page = page_of(one["uri"] or "")
         found.append(Reference("image", uri, one["data"], page, row.get("password")))
     return found + [Reference("video", one["uri"], one["data"]) for one in row["videos"] or ()]
+
+
+def cut(references: Sequence[Reference], row: Mapping[str, Any], run: Segment) -> list[Reference]:
+    """The media with the part of their videos that the row asks for; `run` is what it is without that.
+
+    Raises:
+        ItemError: MANIFEST_ROW, the part would end before it starts.
+    """
+    try:
+        segment = run.own(row.get("start"), row.get("end"))
+    except ValueError as error:
+        raise ItemError(Code.MANIFEST_ROW, str(error)) from error
+    return [replace(one, segment=segment) if one.kind == "video" else one for one in references]
 
 
 class Sources:
@@ -76,10 +92,12 @@ class Sources:
     def media_uuid(self, reference: Reference, data: bytes) -> str:
         """The UUID of a medium; the bytes of its file are gone through once, however many pages they have."""
         if reference.data is not None:
-            return identified(media_uuid(data), reference.page, reference.password)
-        if reference.uri not in self._uuids:
-            self._uuids[reference.uri] = media_uuid(data)
-        return identified(self._uuids[reference.uri], reference.page, reference.password)
+            file = media_uuid(data)
+        else:
+            if reference.uri not in self._uuids:
+                self._uuids[reference.uri] = media_uuid(data)
+            file = self._uuids[reference.uri]
+        return identified(file, reference.page, reference.password, reference.segment)
 
     def _ask_version(self, uri: str) -> str | None:
         try:
