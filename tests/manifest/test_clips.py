@@ -1,4 +1,4 @@
-"""Columns that say which part of a row's video is meant: in every format that has columns, and what is wrong."""
+"""Columns that say which part of a row's video is meant: in every format that has columns, and faults."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image, ImageCms
 
 from tests.media.made import decode, png, saved
+from tests.media.making.icc import fixed, profile
 
 # The primaries of sRGB adapted to D50 (IEC 61966-2-1, Bradford), as an ICC profile holds them.
 RED, GREEN, BLUE = (0.43607, 0.22249, 0.01392), (0.38515, 0.71687, 0.09708), (0.14307, 0.06061, 0.7141)
@@ -16,23 +17,6 @@ def encoded(linear: float) -> int:
     """The 8-bit sRGB value of linear light 0..1."""
     value = 12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055
     return round(255 * value)
-
-
-def profile(space: bytes, tags: dict[bytes, bytes], connection: bytes = b"XYZ ") -> bytes:
-    """An ICC profile, version 2.1."""
-    at = 128 + 4 + 12 * len(tags)
-    table, body = struct.pack(">I", len(tags)), b""
-    for name, value in tags.items():
-        table += name + struct.pack(">II", at + len(body), len(value))
-        body += value + bytes(-len(value) % 4)
-    kind = b"prtr" if space == b"CMYK" else b"mntr"
-    head = struct.pack(">I4xI", at + len(body), 0x02100000) + kind + space + connection + bytes(12) + b"acsp"
-    head += bytes(28) + fixed(0.9642, 1.0, 0.8249)
-    return head.ljust(128, b"\0") + table + body
-
-
-def fixed(*values: float) -> bytes:
-    return b"".join(struct.pack(">i", round(value * 65536)) for value in values)
 
 
 def xyz(*values: float) -> bytes:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from tests.media.making.case import Case, through
 from tests.media.making.drawing import deep_picture, picture
+from tests.media.making.icc import press_profile
 
 PROFILES = Path("/usr/share/color/icc")
 
@@ -40,6 +41,13 @@ def seen_through() -> Image.Image:
     """The picture with alpha from left to right, and bright colours hidden where it is 0."""
     alpha = np.clip(np.linspace(-80, 335, 60), 0, 255).astype(np.uint8)[None].repeat(40, 0)
     return Image.fromarray(np.dstack([picture(), alpha]))
+
+
+def separated() -> Image.Image:
+    """The picture as inks, with half of what is grey in it printed in black."""
+    inks = 255 - picture().astype(int)
+    black = inks.min(axis=-1, keepdims=True) // 2
+    return Image.fromarray(np.concatenate([inks - black, black], axis=-1).astype(np.uint8), "CMYK")
 
 
 def stills() -> Iterator[Case]:
@@ -188,6 +196,11 @@ def _profiles() -> Iterator[Case]:
         profile = (PROFILES / f"{name}.icc").read_bytes()
         grey = base().convert("L")
         yield Case(f"{name.lower()}.png", f"PNG, grey, ICC {name}", saved(grey, "PNG", icc_profile=profile))
+    inks = {"icc_profile": press_profile()}
+    yield Case(
+        "cmyk-profile.jpg", "JPEG, CMYK with an ICC profile", saved(separated(), "JPEG", quality=95, **inks)
+    )
+    yield Case("cmyk-profile.tif", "TIFF, CMYK with an ICC profile", saved(separated(), "TIFF", **inks))
     broken = saved(base(), "JPEG", icc_profile=adobe[:200], quality=95)
     yield Case("broken-profile.jpg", "JPEG whose profile is cut: ignored", broken)
 
