@@ -40,6 +40,15 @@ def test_a_part_of_a_video_has_its_own_identity() -> None:
     assert object_uuid("u", "1", Segment(0.0, 2.0)) == uuid8(b'["u","1",[0.0,2.0]]')
 
 
+def test_identities_are_what_they_were() -> None:
+    """Values of an earlier commit: with others, nothing that was answered before would be known again."""
+    assert media_uuid(b"video") == "7431ee3c-86f1-8fa4-8036-b626be8cee3b"
+    assert (
+        item_uuid([media_uuid(b"video")], "Describe.", {"model": "m"}) == "31d12980-2a07-897d-9fd5-d769d77dd7b3"
+    )
+    assert object_uuid("s3://b/v.mp4", "5:abc") == "c4908da2-bdee-8157-98ad-fa284a744aba"
+
+
 def test_media_uuid_is_a_version_8_uuid_of_blake2b() -> None:
     found = uuid.UUID(media_uuid(b"picture"))
     digest = hashlib.blake2b(b"picture", digest_size=16).hexdigest()

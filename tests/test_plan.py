@@ -106,7 +106,8 @@ def test_columns_that_name_parts_of_videos_plan_the_rows_anew_in_the_same_recipe
     videos = {"manifest": {"columns": {"id": "key", "video": "url"}}}
     parts = {"manifest": {"columns": {"id": "key", "video": "url", "start": "license"}}}
     before, after = plan(folder, **videos), plan(folder, **parts)
-    assert before.recipe.id == after.recipe.id
+    # As it was before there were such columns; it changes only when answers do.
+    assert before.recipe.id == after.recipe.id == "c77a49cee6c66c67"
     assert {shard.name for shard in before.shards}.isdisjoint(shard.name for shard in after.shards)
 
 

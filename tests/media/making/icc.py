@@ -87,7 +87,7 @@ def _grid(steps: int, axes: int) -> _Array:
 
 def _encoded(lab: _Array) -> _Array:
     """L*a*b* as a table of version 2 has it, 0 to 1."""
-    return np.clip((lab + [0, 128, 128]) * [65280 / 100, 256, 256] / 65535, 0, 1)
+    return np.clip((lab + np.array([0, 128, 128])) * [65280 / 100, 256, 256] / 65535, 0, 1)
 
 
 def _table(given: int, gives: int, steps: int, values: _Array, curve: _Array) -> bytes:
