@@ -139,6 +139,15 @@ def test_bad_parts_cost_their_rows(prepare: Prepare, storage: Counting, tmp_path
     assert frames(items[7]) == [40, 44, 49]
 
 
+def test_a_picture_beside_the_video_stays_whole(prepare: Prepare, storage: Counting, tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(png("red"))
+    row = {"image": "p.png", "v": "a.mp4", "from": 1, "to": 2}
+    (item,) = prepared(staged(prepare, storage), tmp_path, [row], **NAMES)
+    assert [media.kind for media in item["media"]] == ["image", "video"]
+    assert item["media_uuids"][0] == media_uuid(png("red"))
+    assert item["media_uuids"][1] != media_uuid(VIDEO)
+
+
 def test_an_unchanged_file_is_not_fetched_for_parts_that_are_known(
     prepare: Prepare, storage: Counting, tmp_path: Path
 ) -> None:

@@ -20,12 +20,14 @@ _SOLIDS = {
     (1, 1, 0): (0.060, 0.045, 0.170),
     (1, 0, 1): (0.080, 0.190, 0.060),
     (0, 1, 1): (0.300, 0.160, 0.025),
-    (1, 1, 1): (0.035, 0.035, 0.025),
+    (1, 1, 1): (0.090, 0.090, 0.070),
 }
-_THROUGH_BLACK = 0.03
+_THROUGH_BLACK = 0.1
 # Ink spreads: a dot of 50 % looks like one of so much more.
 _DOT_GAIN = 0.16
 _WHITE = (0.9642, 1.0, 0.8249)
+# What the paper is beside that white: only a proof shows it.
+_PAPER = (0.85, 0.88, 0.70)
 
 
 def profile(space: bytes, tags: dict[bytes, bytes], connection: bytes = b"XYZ ") -> bytes:
@@ -56,7 +58,7 @@ def press_profile() -> bytes:
     wanted = _grid(7, 3) * [65535 / 65280 * 100, 65535 / 256, 65535 / 256] - [0, 128, 128]
     nearest = [int(((colours - one) ** 2).sum(axis=1).argmin()) for one in wanted]
     back = _table(3, 4, 7, fine[nearest], np.linspace(0, 1, 256))
-    return profile(b"CMYK", {b"A2B0": forth, b"B2A0": back, b"wtpt": b"XYZ \0\0\0\0" + fixed(*_WHITE)}, b"Lab ")
+    return profile(b"CMYK", {b"A2B0": forth, b"B2A0": back, b"wtpt": b"XYZ \0\0\0\0" + fixed(*_PAPER)}, b"Lab ")
 
 
 def printed(inks: _Array) -> _Array:
