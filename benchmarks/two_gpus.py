@@ -78,12 +78,13 @@ def in_child(
     return dict(json.loads(found.stdout.splitlines()[-1]))
 
 
-def beforehand(arguments: argparse.Namespace, folder: str, setup: str) -> float:
+def beforehand(arguments: argparse.Namespace, folder: str, setup: str) -> float | None:
     """Images/s with everything rendered before the clock starts, of all the setup's engines at once."""
     engines = SETUPS[setup][0]
     with ThreadPoolExecutor(engines) as pool:
         found = pool.map(lambda gpu: in_child(arguments, folder, setup, BEFOREHAND, gpu), range(engines))
-        return sum(one.get("rate", 0.0) for one in found)
+        rates = [one.get("rate") for one in found]
+    return None if None in rates else round(sum(rates), 2)
 
 
 def show(name: str, found: dict[str, Any]) -> None:
@@ -97,10 +98,11 @@ def child(folder: Path, setup: str, kill: str, out: int, cpu: bool) -> dict[str,
     """Run the setup; kill what is to be killed when a third of the rows is durable."""
     if cpu:
         gpu_throughput.ARGUMENTS.update(CPU)
-        os.environ["OMP_NUM_THREADS"] = "1"
+        os.environ |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     replicas, tensor_parallel = SETUPS[setup]
     if kill == BEFOREHAND:
         gpu_throughput.ARGUMENTS["tensor_parallel_size"] = tensor_parallel
+        gpu_throughput.ARGUMENTS["distributed_executor_backend"] = "mp" if tensor_parallel > 1 else "uni"
         return gpu_throughput.VARIANTS["prerendered"](folder, out, 1 if cpu else 8)
     output = output_of(folder, setup, kill)
     watcher = Watcher(output, len(list((folder / "media").iterdir())) // 3 if kill else None, kill)

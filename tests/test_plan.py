@@ -111,6 +111,24 @@ def test_columns_that_name_parts_of_videos_plan_the_rows_anew_in_the_same_recipe
     assert {shard.name for shard in before.shards}.isdisjoint(shard.name for shard in after.shards)
 
 
+def test_other_columns_plan_the_rows_anew_in_the_same_recipe(folder: Path) -> None:
+    def planned(**manifest: Any) -> tuple[str, frozenset[str]]:
+        made = plan(folder, manifest={"columns": {"id": "key", "image": "url"}, **manifest})
+        return made.recipe.id, frozenset(shard.name for shard in made.shards)
+
+    base = planned()
+    others = [
+        planned(columns={"id": "url", "image": "url"}),
+        planned(columns={"id": "key", "video": "url"}),
+        planned(columns={"id": "key", "image": "url", "question": "license"}),
+        planned(keep=["license"]),
+        planned(keep=["license", "url"]),
+    ]
+    assert {recipe for recipe, _ in others} == {base[0]}
+    assert len({base[1], *(shards for _, shards in others)}) == 1 + len(others)
+    assert planned() == base
+
+
 def test_a_model_that_lacks_the_modality_is_refused(folder: Path) -> None:
     (folder / "p/clip.mp4").write_bytes(b"x")
     manifest = {"uri": str(folder / "p"), "columns": {}}

@@ -9,11 +9,10 @@ import pyarrow as pa
 
 from pipeline.config import ColumnsConfig, ManifestConfig
 from pipeline.manifest.json_types import settled
-from pipeline.manifest.manifest import Columns
+from pipeline.manifest.manifest import ONLY_NAMED, Columns
 from pipeline.manifest.paths import type_at
 
 _ROLES = ("id", "image", "images", "video", "document", "password", "start", "end", "question")
-_ONLY_NAMED = ("document", "password", "start", "end")
 _CLIP = ("start", "end")
 _SHOWN = 30
 
@@ -31,7 +30,7 @@ def choose_columns(
     problems: list[str] = []
     for role in _ROLES:
         named = getattr(config, role)
-        if named is None and role in there and role not in _ONLY_NAMED:
+        if named is None and role in there and role not in ONLY_NAMED:
             chosen[role] = role
         elif named is not None and is_there(named, schemas):
             chosen[role] = named

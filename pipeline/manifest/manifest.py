@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -67,7 +68,7 @@ class ManifestFile:
     `name` is its path relative to the manifest's folder ("" for the listing of that folder itself),
     `fingerprint` changes when the file (or any file of the listing) does, `header` holds the columns of a
     CSV in their order. With `pages` the `rows` are those that the pages of its documents make, while
-    `index` is about the file's own. `clips` is `Columns.clips`: other ones make other rows of it.
+    `index` is about the file's own. `view` is `Columns.view`: another one makes other rows of it.
     """
 
     uri: str
@@ -78,13 +79,17 @@ class ManifestFile:
     header: tuple[str, ...] = ()
     index: Index | MediaPaths | None = None
     pages: PageIndex | None = None
-    clips: str = ""
+    view: str = ""
 
     @property
     def identity(self) -> str:
         """A text that changes when a row of the file may have become another one."""
-        parts = [self.fingerprint, self.pages.digest if self.pages else "", self.clips]
+        parts = [self.fingerprint, self.pages.digest if self.pages else "", self.view]
         return ":".join(part for part in parts if part)
+
+
+ONLY_NAMED = ("document", "password", "start", "end")
+"""Roles that a column of that name does not play by itself."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +114,11 @@ class Columns:
         """Role → column, of the roles that carry media."""
         return {r: c for r, c in self.named().items() if r in ("image", "images", "video", "document")}
 
-    def clips(self) -> str:
-        """A text that changes with the columns that say which part of a video is meant; "" without such."""
-        return ",".join(f"{role}={column}" for role, column in self.named().items() if role in ("start", "end"))
+    def view(self, keep: Iterable[str]) -> str:
+        """A text that changes with what a row is made of: "" where every column has its role's name and none
+        is kept besides."""
+        roles = [f"{r}={c}" for r, c in self.named().items() if r != c or r in ONLY_NAMED]
+        return ",".join([*roles, *(f"keep={name}" for name in keep)])
 
 
 @dataclass(frozen=True)

@@ -81,9 +81,10 @@ def open_manifest(storage: Storage, config: ManifestConfig, reserved: Collection
         keep, problems = unify_keep(config.keep, schemas)
     if problems:
         raise ConfigError(problems)
+    view = columns.view(config.keep)
     return Manifest(
         ", ".join(config.uris),
-        tuple(_opened(file, found, columns) for file, found in zip(files, probes.values(), strict=True)),
+        tuple(_opened(file, found, view) for file, found in zip(files, probes.values(), strict=True)),
         columns,
         keep,
         has_images=any(role in columns.media() for role in ("image", "images", "document")),
@@ -103,7 +104,7 @@ def _customary(listings: Sequence[Listing]) -> dict[str, tuple[str, ...]]:
     return {"image": ("image_url", "url", "file_name")}
 
 
-def _opened(file: _File, found: Probe, columns: Columns) -> ManifestFile:
+def _opened(file: _File, found: Probe, view: str) -> ManifestFile:
     return ManifestFile(
         file.info.uri,
         file.name,
@@ -112,7 +113,7 @@ def _opened(file: _File, found: Probe, columns: Columns) -> ManifestFile:
         fingerprint_of(file.info),
         found.header,
         found.index,
-        clips=columns.clips(),
+        view=view,
     )
 
 
