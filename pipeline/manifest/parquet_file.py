@@ -64,14 +64,13 @@ def _batches(
 ) -> Iterator[tuple[int, pa.RecordBatch | Broken]]:
     """Yield (first row, batch) of all row groups that the ranges touch, in order."""
     metadata = pq.ParquetFile(source).metadata
-    size = source.seek(0, 2)
     longest = max(stop - start for start, stop in ranges)
     first = 0
     for number in range(metadata.num_row_groups):
         behind = first + metadata.row_group(number).num_rows
         if any(start < behind and stop > first for start, stop in ranges):
             try:
-                for batch in _group(source, size, metadata, number, columns, longest):
+                for batch in _group(source, metadata, number, columns, longest):
                     yield first, batch
                     first += batch.num_rows
                 if first < behind:
@@ -85,12 +84,12 @@ def _batches(
 
 
 def _group(
-    source: Watched, size: int, metadata: Any, number: int, columns: list[str], longest: int
+    source: Watched, metadata: Any, number: int, columns: list[str], longest: int
 ) -> Iterator[pa.RecordBatch]:
     """The needed columns of a row group, in batches of no more rows than the longest range."""
     group = metadata.row_group(number)
     chunks = _chunks(group, columns)
-    check_chunks(group.num_rows, chunks, size)
+    check_chunks(group.num_rows, chunks, source.seek(0, 2))
     stored = sum(chunk.total_compressed_size for chunk in chunks)
     decoded = sum(chunk.total_uncompressed_size for chunk in chunks)
     if decoded > max(BOMB_BYTES, BOMB_RATIO * stored):

@@ -1,4 +1,4 @@
-"""Footers of Parquet files that lie: numbers of a real one replaced, as the compact protocol of Thrift has them."""
+"""Footers of Parquet files that lie: numbers of a real one replaced, as Thrift's compact protocol has them."""
 
 from __future__ import annotations
 

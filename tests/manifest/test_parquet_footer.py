@@ -33,33 +33,46 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "claim", "times", "reason"),
+    ("lie", "reason"),
     [
-        (BYTES, 1 << 40, 4, "puts 1,099,511,627,776 bytes of column 'image' at byte 14,967"),
-        (BYTES, SIZE - BEGIN + 1, 4, "puts 14,711 bytes of column 'image' at byte 14,967"),
-        (BYTES, -5, 4, "puts -5 bytes of column 'image' at byte 14,967"),
-        (BEGIN, 1 << 40, 2, "puts 14,474 bytes of column 'image' at byte 1,099,511,627,776"),
-        (BEGIN, -7, 2, "puts 14,474 bytes of column 'image' at byte -7"),
-        (BEGIN, 3, 2, "puts 14,474 bytes of column 'image' at byte 3"),
-        (TOTAL, 5, 1, "speaks of 5 rows in 2 row groups of 2,345"),
-        (TOTAL, 1 << 40, 1, "speaks of 1,099,511,627,776 rows in 2 row groups of 2,345"),
-        (FIRST_ROWS, -1, 3, "speaks of 2,345 rows in 2 row groups of 1,110"),
+        ((BYTES, 1 << 40, 4), "puts 1,099,511,627,776 bytes of column 'image' at byte 14,967"),
+        ((BYTES, SIZE - BEGIN + 1, 4), "puts 14,711 bytes of column 'image' at byte 14,967"),
+        ((BYTES, -5, 4), "puts -5 bytes of column 'image' at byte 14,967"),
+        ((BEGIN, 1 << 40, 2), "puts 14,474 bytes of column 'image' at byte 1,099,511,627,776"),
+        ((BEGIN, -7, 2), "puts 14,474 bytes of column 'image' at byte -7"),
+        ((BEGIN, 3, 2), "puts 14,474 bytes of column 'image' at byte 3"),
+        ((TOTAL, 5, 1), "speaks of 5 rows in 2 row groups of 2,345"),
+        ((TOTAL, 1 << 40, 1), "speaks of 1,099,511,627,776 rows in 2 row groups of 2,345"),
+        ((FIRST_ROWS, -1, 3), "speaks of 2,345 rows in 2 row groups of 1,110"),
     ],
 )
-def test_what_cannot_be_is_refused_when_the_file_is_opened(problems, path, number, claim, times, reason):
-    replace_in_footer(path, number, claim, times)
+def test_what_cannot_be_is_refused_when_the_file_is_opened(problems, path, lie, reason):
+    replace_in_footer(path, *lie)
     (only,) = problems(path)
     assert only.startswith(f"manifest.uri: {path} cannot be read as parquet: its footer {reason}")
     assert ": write the file again" in only
 
 
-@pytest.mark.parametrize("rows", [2_000_000_000, (1 << 31) - FIRST_ROWS + 1])
-def test_rows_without_end_are_refused_in_little_memory(path, rows):
+def test_less_rows_than_none_are_refused(problems, path):
+    replace_in_footer(path, FIRST_ROWS, -1, 3)
+    replace_in_footer(path, TOTAL, ROWS - 1, 1)
+    (only,) = problems(path)
+    assert "its footer speaks of 1,110 rows in 2 row groups of 1,110; " in only
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (2_000_000_000, "speaks of 2,000,001,234 rows, and the file has 29,68"),
+        ((1 << 31) - FIRST_ROWS + 1, "at most 2,147,483,648 are read of one file"),
+    ],
+)
+def test_rows_without_end_are_refused_in_little_memory(path, rows, reason):
     replace_in_footer(path, ROWS, rows, 3)
     replace_in_footer(path, TOTAL, rows + FIRST_ROWS, 1)
     found = read_in_child(path)
     (only,) = found["problems"]
-    assert f"its footer speaks of {rows + FIRST_ROWS:,} rows" in only
+    assert reason in only
     assert "write the file again" in only
     assert found["mib"] < 100
 
@@ -114,3 +127,15 @@ def test_honest_footers_are_taken(opened, tmp_path):
         writer.write_table(schema.empty_table())
         writer.write_table(pa.table({"image": ["/a.jpg"]}))
     assert opened(tmp_path / "empty.parquet").rows == 1
+
+
+def test_a_dictionary_is_a_part_of_its_chunk(opened, problems, tmp_path):
+    # The dictionary is longer than the footer: from the data on, so many bytes would not be in the file.
+    table = pa.table({"image": [f"/{n:0100d}.jpg" for n in range(1000)]})
+    pq.write_table(table, tmp_path / "m.parquet", compression="zstd", store_schema=False)
+    assert opened(tmp_path / "m.parquet").rows == 1000
+    unpacked = pq.ParquetFile(tmp_path / "m.parquet").metadata.row_group(0).column(0).total_uncompressed_size
+    assert unpacked > 100_000
+    replace_in_footer(tmp_path / "m.parquet", unpacked, -8, 2)
+    (only,) = problems(tmp_path / "m.parquet")
+    assert "with 1,000 values in -8 bytes of column 'image': write the file again" in only
