@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from pipeline.manifest.manifest import Manifest, Probe, RowGroups
 from pipeline.manifest.parquet_cells import Broken, rows_of
-from pipeline.manifest.parquet_footer import check_chunks, check_first_chunks, row_counts
+from pipeline.manifest.parquet_footer import check_chunks, row_counts
 from pipeline.manifest.rows import build_table
 from pipeline.manifest.shard import Shard
 from pipeline.manifest.source import Watched, open_exact
@@ -39,7 +39,7 @@ def probe_parquet(storage: Storage, info: FileInfo) -> Probe:
         footer = pq.ParquetFile(source)
         metadata = footer.metadata
         rows = row_counts(metadata, info.size)
-        check_first_chunks(metadata, info.size)
+        check_chunks(metadata, info.size)
         stops = pa.array(accumulate(rows), pa.int64())
         return Probe(footer.schema_arrow, metadata.num_rows, RowGroups(stops))
 
@@ -89,7 +89,6 @@ def _group(
     """The needed columns of a row group, in batches of no more rows than the longest range."""
     group = metadata.row_group(number)
     chunks = _chunks(group, columns)
-    check_chunks(group.num_rows, chunks, source.seek(0, 2))
     stored = sum(chunk.total_compressed_size for chunk in chunks)
     decoded = sum(chunk.total_uncompressed_size for chunk in chunks)
     if decoded > max(BOMB_BYTES, BOMB_RATIO * stored):

@@ -1,4 +1,4 @@
-"""Footers that lie about rows, places and sizes: refused when the file is opened, or an error of the rows."""
+"""Footers that lie about rows, places and sizes: refused when the file is opened, or errors of their rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.manifest import parquet_footer
 from tests.manifest.footers import replace_in_footer
 from tests.manifest.test_hostile_files import read_in_child
 
@@ -105,16 +104,6 @@ def test_rows_that_are_in_no_page_are_errors_and_move_no_others(opened, all_rows
             range(1234, 1300),
             "row group 0 cannot be read: 66 rows that its footer speaks of are not in its pages",
         )
-
-
-def test_what_was_not_looked_at_when_opened_is_when_it_is_read(opened, all_rows, path, monkeypatch):
-    monkeypatch.setattr(parquet_footer, "CHUNKS_TO_OPEN", 1)
-    replace_in_footer(path, BYTES, 1 << 40, 4)
-    rows = all_rows(opened(path))
-    assert [row["error"] for row in rows[:FIRST_ROWS]] == [None] * FIRST_ROWS
-    (error,) = {row["error"] for row in rows[FIRST_ROWS:]}
-    assert error.startswith("row group 1 cannot be read: its footer puts 1,099,511,627,776 bytes of column")
-    assert len(rows) == TOTAL
 
 
 def test_honest_footers_are_taken(opened, tmp_path):

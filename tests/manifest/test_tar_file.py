@@ -222,3 +222,13 @@ def test_a_walk_reads_the_first_part_of_headers():
     source.read = lambda size: sizes.append(size) or plain(size)
     assert len(list(entries(Window(source, 0, len(data), HeaderReads()), 0))) == 100
     assert sum(sizes[:100]) == 512 + 99 * 160
+
+
+def test_json_without_end_is_not_looked_into_for_types(opened, tmp_path, monkeypatch):
+    looked = []
+    monkeypatch.setattr(tar_file, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(tar_file, "json_object", lambda data: looked.append(data) or json.loads(data))
+    members = {"1.jpg": b"a", "1.json": b'{"n":   1}', "2.jpg": b"b", "2.json": b'{"n":    2}'}
+    (tmp_path / "m.tar").write_bytes(python_tar(members))
+    opened(tmp_path / "m.tar", keep=["json.n"])
+    assert looked == [b'{"n":   1}']
