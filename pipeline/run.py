@@ -40,7 +40,8 @@ MOST_PASSES = FAILURES_IN_A_RUN + 3
 def run(loaded: LoadedConfig) -> RunSummary:
     """Do what the configuration says that is not done yet.
 
-    Starts a local Ray, or joins the cluster that `RAY_ADDRESS` (or `ray job submit`) names.
+    Joins the cluster that `RAY_ADDRESS` (or `ray job submit`) names or `ray start` began on this machine, or
+    starts a local Ray.
 
     Raises:
         ConfigError: before anything is started, naming every problem; or another run holds the output.
@@ -216,9 +217,10 @@ def _telling_outages() -> Iterator[None]:
 
 
 def _connect() -> None:
-    """Join the cluster that `RAY_ADDRESS` names (as in a job), or start one, without the dashboard's processes.
+    """Join the cluster that `RAY_ADDRESS` names (as in a job), else the one that `ray start` began on this
+    machine; where there is none, or with `RAY_ADDRESS=local`, start one without the dashboard's processes.
 
-    Not `address="auto"`: it would join whatever another program on this machine started for itself.
+    Not `address="auto"`: it would join even what another program began with `ray.init()` for itself.
     """
     if ray.is_initialized():
         return

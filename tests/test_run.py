@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import ray
 
+from pipeline.cli import EXIT_STORAGE, main
 from pipeline.config_file import LoadedConfig
 from pipeline.errors import StorageError
 from pipeline.plan import make_plan
+from pipeline.results.duplicates import DuplicateIds, find_duplicate_ids
+from pipeline.results.ledger import Ledger
 from pipeline.run import _telling_outages, run
 from pipeline.storage import Storage
 from tests.e2e.configurations import echo
@@ -47,3 +51,26 @@ def test_an_outage_in_a_task_of_rays_is_told_in_one_line() -> None:
     assert str(raised.value) == "cannot read s3://b/k: HTTP 503"
     with pytest.raises(ray.exceptions.RayError), _telling_outages():
         ray.get(ray.remote(lambda: 1 / 0).remote())
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_an_outage_at_the_check_for_equal_ids_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Out(Storage):
+        """Still lists its files, and opens none."""
+
+        def filesystem(self, uri: str) -> tuple[object, str]:
+            raise ConnectionResetError("Connection reset by peer")
+
+    def look(ledger: Ledger, items: int) -> DuplicateIds | None:
+        return find_duplicate_ids(replace(ledger, storage=Out()), items)
+
+    monkeypatch.setattr("pipeline.run.find_duplicate_ids", look)
+    config = tmp_path / "run.yaml"
+    config.write_text(json.dumps(configured(tmp_path).written))
+    assert main(["run", "--config", str(config)]) == EXIT_STORAGE == 5
+    (error,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
+    (shard,) = (tmp_path / "out").glob("recipe=*/*.parquet")
+    cure = "the same command goes on from what is durable"
+    assert error == f"error: cannot read {shard}: ConnectionResetError; {cure}"

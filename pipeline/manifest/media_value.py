@@ -64,11 +64,11 @@ def many_media(value: object, folder: str) -> list[MediaValue]:
 
 
 def _json_list(text: str) -> object:
+    """The list that a text beginning as one is; the text if it is none."""
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return value if isinstance(value, list) else text
 
 
 def _kind(value: object) -> str:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from pipeline.manifest.manifest import Manifest, Probe, RowGroups
 from pipeline.manifest.parquet_cells import Broken, rows_of
+from pipeline.manifest.parquet_footer import check_chunks, row_counts
 from pipeline.manifest.rows import build_table
 from pipeline.manifest.shard import Shard
 from pipeline.manifest.source import Watched, open_exact
@@ -22,9 +23,6 @@ PREFETCH_BYTES = 256 << 20
 
 PIECE_BYTES = 8 << 20
 BATCH_BYTES = 32 << 20
-
-MAX_ROWS = 1 << 31
-"""Of one file. A footer can claim any number, and as many shards would be made of it."""
 
 BOMB_BYTES = 256 << 20
 BOMB_RATIO = 1000
@@ -40,12 +38,8 @@ def probe_parquet(storage: Storage, info: FileInfo) -> Probe:
     with open_exact(storage, info.uri) as source:
         footer = pq.ParquetFile(source)
         metadata = footer.metadata
-        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows or metadata.num_rows > MAX_ROWS:
-            raise ValueError(
-                f"its footer speaks of {metadata.num_rows:,} rows in {len(rows)} row groups of {sum(rows):,}; "
-                f"at most {MAX_ROWS:,} are read of one file"
-            )
+        rows = row_counts(metadata, info.size)
+        check_chunks(metadata, info.size)
         stops = pa.array(accumulate(rows), pa.int64())
         return Probe(footer.schema_arrow, metadata.num_rows, RowGroups(stops))
 
@@ -79,6 +73,8 @@ def _batches(
                 for batch in _group(source, metadata, number, columns, longest):
                     yield first, batch
                     first += batch.num_rows
+                if first < behind:
+                    raise ValueError(f"{behind - first:,} rows that its footer speaks of are not in its pages")
             except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
                 if source.failed:
                     raise
@@ -92,7 +88,9 @@ def _group(
 ) -> Iterator[pa.RecordBatch]:
     """The needed columns of a row group, in batches of no more rows than the longest range."""
     group = metadata.row_group(number)
-    stored, decoded = _bytes(group, columns)
+    chunks = _chunks(group, columns)
+    stored = sum(chunk.total_compressed_size for chunk in chunks)
+    decoded = sum(chunk.total_uncompressed_size for chunk in chunks)
     if decoded > max(BOMB_BYTES, BOMB_RATIO * stored):
         raise ValueError(f"{stored:,} bytes unpack to {decoded:,}, as of a decompression bomb")
     in_pieces = stored > PREFETCH_BYTES
@@ -104,8 +102,8 @@ def _group(
         pre_buffer=not in_pieces,
         buffer_size=PIECE_BYTES if in_pieces else 0,
     )
-    size = max(1, min(8192, longest, BATCH_BYTES * group.num_rows // max(1, decoded)))
-    yield from reader.iter_batches(size, row_groups=[number], columns=columns, use_threads=False)
+    rows = max(1, min(8192, longest, BATCH_BYTES * group.num_rows // max(1, decoded)))
+    yield from reader.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False)
 
 
 def _is_text_column(schema: Any, name: str) -> bool:
@@ -113,11 +111,10 @@ def _is_text_column(schema: Any, name: str) -> bool:
     return any(str(column.logical_type) == "String" for column in found)
 
 
-def _bytes(group: Any, columns: list[str]) -> tuple[int, int]:
-    """Bytes of the columns in a row group: stored, and decoded."""
+def _chunks(group: Any, columns: list[str]) -> list[Any]:
+    """The chunks of a row group that the columns are made of."""
     parts = [group.column(i) for i in range(group.num_columns)]
-    needed = [p for p in parts if any(p.path_in_schema.split(".")[0] == c.split(".")[0] for c in columns)]
-    return sum(p.total_compressed_size for p in needed), sum(p.total_uncompressed_size for p in needed)
+    return [p for p in parts if any(p.path_in_schema.split(".")[0] == c.split(".")[0] for c in columns)]
 
 
 def _cut(

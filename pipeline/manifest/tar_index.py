@@ -74,4 +74,4 @@ def parse_index(text: bytes, tar_size: int) -> TarIndex:
                 raise ValueError(f"it has {extension[:40]!r} with {length} bytes at byte {data}")
             end = data + padded(length)
             extensions[extension.lower()] = None
-    return TarIndex(Samples(pa.array(starts, pa.int64()), end), tuple(extensions))
+    return TarIndex(Samples(pa.array(starts, pa.int64()), min(end, tar_size)), tuple(extensions))

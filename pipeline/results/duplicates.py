@@ -39,7 +39,10 @@ class DuplicateIds:
 
 
 def find_duplicate_ids(ledger: Ledger, items: int) -> DuplicateIds | None:
-    """Look through the ids of all finished shards, which hold so many items. None if each is there once."""
+    """Look through the ids of all finished shards, which hold so many items. None if each is there once.
+
+    Raises StorageError: the store cannot be reached for longer than the budget.
+    """
     shards = sorted(ledger.scan().shards)
     every = max(1, -(-items // MAX_HASHES))
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -74,7 +77,9 @@ def _hashes(ids: Iterable[str], every: int) -> NDArray[np.int64]:
 
 def _ids(ledger: Ledger, shard: str) -> list[str]:
     """The ids of a shard's items, from as few bytes of its file as they take."""
-    fs, path = ledger.storage.filesystem(ledger.shard_uri(shard))
-    with fs.open(path, "rb", cache_type="none") as source:
-        column = pq.ParquetFile(source).read(columns=["id"])["id"]
+    uri = ledger.shard_uri(shard)
+    with ledger.storage.stopping("read", uri):
+        fs, path = ledger.storage.filesystem(uri)
+        with fs.open(path, "rb", cache_type="none") as source:
+            column = pq.ParquetFile(source).read(columns=["id"])["id"]
     return list(column.to_pylist()[:: len(ledger.tasks)])

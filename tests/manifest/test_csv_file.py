@@ -126,3 +126,18 @@ def test_the_pieces_are_the_file(opened, all_rows, tmp_path, seed):
     assert [(row["row"], row["images"][0]["uri"], row["keep"]["note"]) for row in found] == [
         (number, row["image"], row["note"]) for number, row in enumerate(expected)
     ]
+
+
+def test_a_row_of_too_many_fields_is_an_error(opened, all_rows, tmp_path):
+    (tmp_path / "m.csv").write_text('image,q\na,b,c\n"d\ne",f,g\nh,i\n')
+    assert [row["error"] for row in all_rows(opened(tmp_path / "m.csv"))] == [
+        "the row has 3 fields, the header has 2",
+        "the row has 3 fields, the header has 2 and goes on over 2 lines: is a quote not closed?",
+        None,
+    ]
+
+
+def test_a_header_without_end_is_refused(problems, tmp_path):
+    (tmp_path / "m.csv").write_text("image," + "x" * (16 << 20) + "\na,b\n")
+    (only,) = problems(tmp_path / "m.csv")
+    assert "its header row has more than 16 MiB" in only

@@ -97,8 +97,13 @@ def test_damaged_pages_cost_their_row_group(opened, all_rows, tmp_path):
 def test_a_store_that_fails_is_no_damage(opened, storage, tmp_path, monkeypatch):
     from pipeline.manifest import parquet_file, read, shards
 
-    pq.write_table(pa.table({"image": ["/a.jpg"] * 10}), tmp_path / "m.parquet")
+    # More than the end of a file that is read for its footer.
+    images = [f"/{number:0100d}.jpg" for number in range(2000)]
+    pq.write_table(
+        pa.table({"image": images}), tmp_path / "m.parquet", use_dictionary=False, compression="none"
+    )
     manifest = opened(tmp_path / "m.parquet")
+    failed = []
 
     class Failing(parquet_file.Watched):
         """Reads the footer, then no more."""
@@ -106,12 +111,73 @@ def test_a_store_that_fails_is_no_damage(opened, storage, tmp_path, monkeypatch)
         def read(self, size=-1):
             if self.tell() < 100:
                 self.failed = True
+                failed.append(self.tell())
                 raise ConnectionError("gone")
             return super().read(size)
 
     monkeypatch.setattr(parquet_file, "Watched", Failing)
     with pytest.raises(ConnectionError, match="gone"):
         list(read(storage, manifest, shards(manifest, 10)[0], [(0, 10)]))
+    assert failed == [4]  # as the rows were read, not the footer behind them
+
+
+def test_a_lack_of_memory_costs_the_row_group(opened, all_rows, tmp_path, monkeypatch):
+    from pipeline.manifest import parquet_file
+
+    pq.write_table(pa.table({"image": ["/a.jpg"] * 4}), tmp_path / "m.parquet", row_group_size=2)
+    manifest = opened(tmp_path / "m.parquet")
+    group = parquet_file._group
+
+    def short(source, metadata, number, *others):
+        if number == 0:
+            raise MemoryError
+        yield from group(source, metadata, number, *others)
+
+    monkeypatch.setattr(parquet_file, "_group", short)
+    errors = [row["error"] for row in all_rows(manifest)]
+    assert errors == ["row group 0 cannot be read: MemoryError"] * 2 + [None] * 2
+
+
+def test_the_pages_before_damage_are_read(opened, storage, tmp_path):
+    from pipeline.manifest import read, shards
+
+    table = pa.table({"image": [f"/{n:04d}.jpg" for n in range(600)]})
+    options = {"compression": "none", "use_dictionary": False, "data_page_size": 100, "write_batch_size": 10}
+    pq.write_table(table, tmp_path / "m.parquet", row_group_size=300, **options)
+    column = pq.ParquetFile(tmp_path / "m.parquet").metadata.row_group(0).column(0)
+    data = bytearray((tmp_path / "m.parquet").read_bytes())
+    end = column.data_page_offset + column.total_compressed_size
+    data[end - 300 : end] = b"\xff" * 300
+    (tmp_path / "m.parquet").write_bytes(data)
+    manifest = opened(tmp_path / "m.parquet")
+    ranges = [(start, start + 10) for start in range(0, 600, 10)]
+    tables = list(read(storage, manifest.for_workers(), shards(manifest, 600)[0], ranges))
+    rows = [row for table in tables for row in table.to_pylist()]
+    good = [row["error"] is None for row in rows]
+    broken = good.count(False)
+    assert 10 <= broken < 100
+    assert good == [True] * (300 - broken) + [False] * broken + [True] * 300
+    assert [row["images"][0]["uri"] for row in rows if row["error"] is None] == [
+        f"/{n:04d}.jpg" for n in range(600) if good[n]
+    ]
+
+
+def test_what_is_a_bomb(opened, all_rows, tmp_path, monkeypatch):
+    from pipeline.manifest import parquet_file
+
+    # 100 kB that hardly unpack to more, and 1 MB of which next to nothing is stored.
+    noise, blank = [f"/{n * 7919:0100d}.jpg" for n in range(1000)], [" " * 1000 + str(n) for n in range(1000)]
+    options = {"compression": "zstd", "use_dictionary": False}
+    pq.write_table(pa.table({"image": noise, "blank": blank}), tmp_path / "m.parquet", **options)
+    monkeypatch.setattr(parquet_file, "BOMB_BYTES", 2000)
+    monkeypatch.setattr(parquet_file, "BOMB_RATIO", 60)
+    alone, both = opened(tmp_path / "m.parquet"), opened(tmp_path / "m.parquet", keep=["blank"])
+    assert {row["error"] for row in all_rows(alone)} == {None}
+    monkeypatch.setattr(parquet_file, "BOMB_RATIO", 20)
+    (error,) = {row["error"] for row in all_rows(both)}
+    assert "as of a decompression bomb" in error
+    monkeypatch.setattr(parquet_file, "BOMB_BYTES", 2 << 20)
+    assert {row["error"] for row in all_rows(both)} == {None}
 
 
 def test_a_footer_cannot_claim_any_number_of_rows(tmp_path):

@@ -183,3 +183,31 @@ def test_the_pieces_are_the_file(opened, all_rows, tmp_path, seed):
     assert [(row["row"], row["id"], row["images"][0]["uri"]) for row in found] == [
         (number, row["id"], row["image"]) for number, row in enumerate(expected)
     ]
+
+
+def test_the_first_reason_is_told_where_no_line_is_an_object(problems, tmp_path):
+    (tmp_path / "m.jsonl").write_text("5\nnot JSON\n")
+    (only,) = problems(tmp_path / "m.jsonl")
+    assert "(the line is a JSON int where an object belongs); JSONL has one in each line" in only
+
+
+@pytest.mark.parametrize(
+    ("value", "is_refused"),
+    [
+        ("[" * 63 + "]" * 63, False),  # 64 with the object around
+        ("[" * 64 + "]" * 64, True),
+        ('{"x": ' * 64 + "1" + "}" * 64, True),
+        ("[" + ", ".join(["[]"] * 300) + "]", False),
+    ],
+)
+def test_nesting_is_counted_in_depth(opened, all_rows, tmp_path, value, is_refused):
+    (tmp_path / "m.jsonl").write_text(f'{{"image": "a"}}\n{{"image": "b", "n": {value}}}\n')
+    one, two = all_rows(opened(tmp_path / "m.jsonl"))
+    assert one["error"] is None
+    assert two["error"] == ("the line is nested too deeply" if is_refused else None)
+
+
+def test_a_line_that_is_a_list_of_no_objects_costs_itself(opened, all_rows, tmp_path):
+    (tmp_path / "m.jsonl").write_text('[1, 2]\n{"image": "a"}\n')
+    errors = [row["error"] for row in all_rows(opened(tmp_path / "m.jsonl"))]
+    assert errors == ["the line is a JSON list where an object belongs", None]

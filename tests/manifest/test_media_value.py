@@ -49,3 +49,24 @@ def test_lists():
     assert many_media("[a].jpg", "/in") == [MediaValue("/in/[a].jpg", None)]
     with pytest.raises(ValueError):
         many_media(["a", 5], "/in")
+
+
+def test_values_in_odd_shapes():
+    assert one_medium({"bytes": None}, "/in") is None
+    assert one_medium({"bytes": b"x", "path": 5}, "/in") == MediaValue(None, b"x")
+    deep = "[" * 100_000
+    assert many_media(deep, "/in") == [MediaValue(f"/in/{deep}", None)]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ({"url": 1, "b": 2}, "an object with 'b', 'url'"),
+        ({}, "an object with nothing in it"),
+        (10**50, f"int 1{'0' * 39}"),
+    ],
+)
+def test_what_else_it_is_is_told(value, kind):
+    with pytest.raises(ValueError) as refused:
+        one_medium(value, "/in")
+    assert str(refused.value) == f"is {kind} where a URI, bytes or {{bytes, path}} belongs"

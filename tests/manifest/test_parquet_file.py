@@ -220,3 +220,40 @@ def test_the_pieces_are_the_file(opened, all_rows, tmp_path, seed, monkeypatch):
     assert [(row["row"], row["images"][0]["uri"], row["keep"]["label"]) for row in found] == [
         (number, row["image"], row["label"]) for number, row in enumerate(expected)
     ]
+
+
+def test_batches_are_no_longer_than_a_range_and_share_texts(opened, monkeypatch, tmp_path):
+    wide_file(tmp_path / "m.parquet", groups=1, rows=100)
+    source = parquet_file.Watched((tmp_path / "m.parquet").open("rb"))
+
+    def batches(column, ranges):
+        found = list(parquet_file._batches(source, [column], ranges))
+        assert sum(batch.num_rows for _, batch in found) == 100
+        return found
+
+    assert max(batch.num_rows for _, batch in batches("blob", [(0, 30), (50, 60)])) == 30
+    monkeypatch.setattr(parquet_file, "BATCH_BYTES", 90_000)  # of 10,000 bytes and a few each
+    assert 7 <= max(batch.num_rows for _, batch in batches("blob", [(0, 100)])) <= 9
+    assert {str(batch.schema.field("image").type) for _, batch in batches("image", [(0, 100)])} == {
+        "dictionary<values=string, indices=int32, ordered=0>"
+    }
+
+
+def test_a_range_that_ends_with_a_row_group_reads_no_other(opened, tmp_path):
+    wide_file(tmp_path / "m.parquet")
+    manifest = opened(tmp_path / "m.parquet", columns={"image": "blob"})
+    CountingStorage.count = 0
+    (table,) = read(CountingStorage(), manifest, shards(manifest, 1000)[0], [(300, 400)])
+    assert table.num_rows == 100
+    assert 1_000_000 < CountingStorage.count < 1_100_000
+
+
+def test_a_text_in_a_struct_has_its_limit_too(opened, all_rows, tmp_path):
+    asked = [{"q": "why?"}, {"q": "x" * ((1 << 20) + 1)}, {"q": "y" * (1 << 20)}]
+    pq.write_table(pa.table({"image": ["/a.jpg"] * 3, "m": asked}), tmp_path / "m.parquet")
+    rows = all_rows(opened(tmp_path / "m.parquet", columns={"question": "m.q"}))
+    assert [(row["question"], row["error"]) for row in rows] == [
+        ("why?", None),
+        (None, "column 'm.q' has more than 1 MiB of text"),
+        ("y" * (1 << 20), None),
+    ]

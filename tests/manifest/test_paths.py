@@ -7,6 +7,8 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.manifest.paths import type_at, value_at
+
 ROWS = [
     {"meta": {"key": "a", "deep": {"n": 1}}, "media": {"image": {"url": "/1.jpg"}}},
     {"meta": {"key": "b", "deep": None}, "media": {"image": {"url": "/2.jpg"}}},
@@ -63,3 +65,10 @@ def test_a_type_that_does_not_suit_is_refused(problems, tmp_path):
     pq.write_table(pa.table({"m": [{"n": 5}], "image": ["x"]}), tmp_path / "m.parquet")
     (only,) = problems(tmp_path / "m.parquet", columns={"video": "m.n"})
     assert "manifest.columns.video: 'm.n' of m.parquet is int64" in only
+
+
+def test_a_path_ends_where_there_is_no_object():
+    assert [value_at({"a": value}, "a.b") for value in ([1], "x", 5, None, {"b": 2})] == [None] * 4 + [2]
+    struct = pa.struct([("x", pa.int8())])
+    assert type_at(pa.schema([("m", struct)]), "m.x") == pa.int8()
+    assert type_at(pa.schema([("m", struct), ("m", struct)]), "m.x") is None  # which one, none can say

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import ConfigError
+from pipeline.manifest import several
 from pipeline.manifest.several import expand_braces
 from tests.manifest.tars import python_tar
 
@@ -112,3 +113,29 @@ def test_expansion_is_the_shells(uri, expanded):
 def test_expansion_is_bounded(uri):
     with pytest.raises(ConfigError, match="stands for more than 100,000 URIs"):
         expand_braces(uri)
+
+
+def test_as_many_uris_as_allowed():
+    uris = expand_braces("{00001..100000}")
+    assert (len(uris), uris[0], uris[-1]) == (100_000, "00001", "100000")
+
+
+def test_three_files_named_twice_are_all_of_them(problems, tmp_path):
+    for n in range(3):
+        write(tmp_path / f"{n}.jsonl", "1.jpg")
+    found = problems([tmp_path / "*.jsonl", tmp_path])
+    assert found == [f"manifest.uri: {tmp_path}/{n}.jsonl is named twice" for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("bases", "common"),
+    [
+        (["s3://a/x", "s3://a/y/z"], "s3://a"),
+        (["s3://a/x", "s3://b/x"], ""),
+        (["s3://a", "gs://a"], ""),
+        (["/d/a", "/d/b"], "/d"),
+        (["/a", "/b"], ""),
+    ],
+)
+def test_the_folder_above_all(bases, common):
+    assert several._common(bases) == common

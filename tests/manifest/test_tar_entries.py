@@ -117,3 +117,78 @@ def test_a_tar_of_a_thousand_kinds_of_member_is_refused(problems, tmp_path):
     (tmp_path / "m.tar").write_bytes(python_tar({f"{n}.{n}": b"" for n in range(1500)}))
     (only,) = problems(tmp_path / "m.tar")
     assert "more than 1000 extensions" in only
+
+
+def test_the_last_entry_may_be_empty_and_without_an_end_mark(opened, all_rows, tmp_path):
+    (tmp_path / "m.tar").write_bytes(GOOD + entry("2.jpg"))
+    assert [row["images"][0]["data"] for row in all_rows(opened(tmp_path / "m.tar"))] == [b"good", b""]
+
+
+def record(key: bytes, value: bytes) -> bytes:
+    """A pax record: its own length, a blank, key=value, a newline."""
+    rest = len(b" %b=%b\n" % (key, value))
+    length = next(n for n in range(rest, rest + 9) if n == rest + len(str(n)))
+    return b"%d %b=%b\n" % (length, key, value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [
+        (pax(record(b"path", b"x.jpg")), "x.jpg"),
+        (pax(record(b"path", b"x.jpg"), b"X"), "x.jpg"),
+        (pax(record(b"path", b"x.jpg"), b"g"), "2.jpg"),  # of all entries it can be no name
+        (pax(record(b"path", b"x.jpg")) + entry("l", b"y.jpg\0", kind=b"L"), "x.jpg"),
+        (entry("l", b"y.jpg\0", kind=b"L"), "y.jpg"),
+        (entry("l", b"y\0", kind=b"K"), "2.jpg"),  # of a link's target
+        (pax(record(b"path", b"x.jpg") + bytes(20)), "x.jpg"),
+        (pax(record(b"path", b"n" * 4092 + b".jpg")), "n" * 4092 + ".jpg"),
+        (pax(record(b"comment", b"c" * ((1 << 20) - 17))), "2.jpg"),  # 1 MiB to the byte
+        (entry("d/", kind=b"5", size=512), "2.jpg"),  # whatever a folder's size is, nothing follows
+        (pax(record(b"path", b"a..b/x.jpg")), "a..b/x.jpg"),
+        (pax(record(b"path", b"x.jpg")) + pax(record(b"mtime", b"1.5")), "x.jpg"),
+    ],
+)
+def test_headers_before_an_entry_name_it(opened, all_rows, tmp_path, headers, name):
+    assert len(record(b"comment", b"c" * ((1 << 20) - 17))) == 1 << 20
+    (tmp_path / "m.tar").write_bytes(GOOD + headers + entry("2.jpg", b"two") + entry("3.jpg", b"3") + END)
+    rows = all_rows(opened(tmp_path / "m.tar"))
+    media = [(m["uri"], m["data"], row["error"]) for row in rows for m in row["images"]]
+    assert media == [("1.jpg", b"good", None), (name, b"two", None), ("3.jpg", b"3", None)]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (pax(b"7 path=") + entry("2.jpg"), "the pax header at byte 1536 is damaged"),
+        (pax(record(b"size", "٣".encode())) + entry("2.jpg", b"two"), "has the size '٣'"),
+        (pax(record(b"size", b"9" * 30)) + entry("2.jpg"), f"has the size '{'9' * 30}'"),
+        (pax(record(b"path", b"n" * 4093 + b".jpg")) + entry("2.jpg"), "has a name of 4,097 characters"),
+    ],
+)
+def test_headers_that_say_nonsense_are_refused(problems, tmp_path, data, reason):
+    (tmp_path / "m.tar").write_bytes(GOOD + data + END)
+    (only,) = problems(tmp_path / "m.tar")
+    assert reason in only
+
+
+@pytest.mark.parametrize("claimed", [b"000001\0 ", b"777777\0 ", b"nonsense"])
+def test_a_checksum_that_cannot_be_is_found_by_a_brief_look(problems, tmp_path, claimed):
+    second = raw_header(b"2.jpg", b"00000000000")
+    damaged = second[:148] + claimed + second[156:]
+    # Behind so many bytes only the first 160 of a header are read at once.
+    (tmp_path / "m.tar").write_bytes(entry("1.jpg", bytes(5000)) + damaged + END)
+    (only,) = problems(tmp_path / "m.tar")
+    assert "there is no tar header at byte 5632 (" in only
+
+
+def test_a_sample_tells_three_problems_at_most_and_may_be_as_large_as_allowed(
+    opened, all_rows, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("pipeline.manifest.tar_samples.MAX_SAMPLE_BYTES", 1000)
+    links = b"".join(entry(f"1.{n}.jpg", kind=b"2", link="x") for n in range(5))
+    whole = entry("2.jpg", bytes(400)) + entry("2.png", bytes(600))
+    (tmp_path / "m.tar").write_bytes(links + whole + END)
+    one, two = all_rows(opened(tmp_path / "m.tar"))
+    link = "is a symbolic link; only plain files are read"
+    assert one["error"] == "; ".join(f"the member '1.{n}.jpg' {link}" for n in range(3))
+    assert (two["error"], [len(m["data"]) for m in two["images"]]) == (None, [400, 600])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import tarfile
 
 import pytest
 
-from pipeline.manifest import tar_file
+from pipeline.manifest import read, shards, tar_file
+from pipeline.manifest.tar_entries import Entry, entries
+from pipeline.manifest.tar_file import HeaderReads
+from pipeline.manifest.tar_rows import reader_of
+from pipeline.manifest.window import Window
 from tests.manifest.tars import python_tar, write_tar
 
 
@@ -162,3 +167,68 @@ def test_a_tar_without_its_end_mark_is_whole(opened, all_rows, tmp_path):
             b"abc",
             b"def",
         ]
+
+
+def test_ranges_with_gaps_are_their_own_rows(opened, storage, tmp_path):
+    (tmp_path / "m.tar").write_bytes(python_tar({f"{n}.jpg": b"%d" % n for n in range(9)}))
+    manifest = opened(tmp_path / "m.tar")
+    (shard,) = shards(manifest, 9)
+    tables = read(storage, manifest.for_workers(), shard, [(0, 1), (3, 5), (5, 6), (8, 9)])
+    assert [[row["images"][0]["data"] for row in t.to_pylist()] for t in tables] == [
+        [b"0"], [b"3", b"4"], [b"5"], [b"8"],
+    ]  # fmt: skip
+
+
+def test_texts_of_members(opened, all_rows, tmp_path, monkeypatch):
+    texts = ["txt", "text", "caption", "transcript", "cls", "cls2", "class", "count", "index", "id"]
+    members = {"1.jpg": b"a"} | {f"1.{name}": name.encode() for name in texts} | {"1.json.n": b"no JSON"}
+    members |= {
+        "2.jpg": b"b",
+        "2.txt": b"\xff",
+        "2.json": b'{"n": "\\ud800"}',
+        "3.jpg": b"c",
+        "3.cls": b"x" * 20,
+    }
+    (tmp_path / "m.tar").write_bytes(python_tar(members))
+    keep = [name for name in texts if name != "id"]
+    named = {"id": "id", "question": "txt"}
+    manifest = opened(tmp_path / "m.tar", keep=[*keep, "json.n"], columns=named)
+    monkeypatch.setattr("pipeline.manifest.tar_rows.MAX_RECORD_BYTES", 19)
+    one, two, three = all_rows(manifest)
+    assert one["keep"] == {**{name: name for name in keep}, "json.n": b"no JSON"}
+    assert (one["id"], one["question"], one["error"]) == ("id", "txt", None)
+    utf8 = "the member 'txt' is no UTF-8: invalid start byte at byte 1"
+    surrogate = "the member 'json' has half a surrogate pair (\\ud…), which is no text"
+    assert two["error"] == f"{utf8}; {surrogate}"  # once, though two roles have it
+    assert three["error"] == "the member 'cls' has more than 0 MiB of text"
+
+
+def test_only_members_that_are_used_are_read():
+    window = Window(io.BytesIO(b"data"), 0, 4, lambda offset, skipped: 0)
+    entry = Entry("1.x", 0, 0, 4)
+    assert reader_of(window, ["jpg", "txt"])("jpg", entry) == b"data"
+    for extension in ("png", "json", "mp4"):
+        assert reader_of(window, ["jpg", "txt"])(extension, entry) is None
+    assert reader_of(window, ["__images__"])("png", entry) == b"data"
+    assert reader_of(window, ["__images__"])("mp4", entry) is None
+    assert reader_of(window, ["json.n"])("json", entry) == b"data"
+
+
+def test_a_walk_reads_the_first_part_of_headers():
+    data = python_tar({f"{n:03d}.jpg": bytes(5000) for n in range(100)})
+    source = io.BytesIO(data)
+    sizes = []
+    plain = source.read
+    source.read = lambda size: sizes.append(size) or plain(size)
+    assert len(list(entries(Window(source, 0, len(data), HeaderReads()), 0))) == 100
+    assert sum(sizes[:100]) == 512 + 99 * 160
+
+
+def test_json_without_end_is_not_looked_into_for_types(opened, tmp_path, monkeypatch):
+    looked = []
+    monkeypatch.setattr(tar_file, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(tar_file, "json_object", lambda data: looked.append(data) or json.loads(data))
+    members = {"1.jpg": b"a", "1.json": b'{"n":   1}', "2.jpg": b"b", "2.json": b'{"n":    2}'}
+    (tmp_path / "m.tar").write_bytes(python_tar(members))
+    opened(tmp_path / "m.tar", keep=["json.n"])
+    assert looked == [b'{"n":   1}']

@@ -78,3 +78,72 @@ def test_version_1_1_has_no_names():
     index = parse_index(b"v1.1 2\njpg 512 3 TXT 1536 600\njpg 3072 1\n", 4096)
     assert (index.samples.starts.to_pylist(), index.samples.end) == ([0, 2560], 3584)
     assert index.extensions == ("jpg", "txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"v1.1 1\njpg 0 1\n", "'jpg' with 1 bytes at byte 0"),
+        (b"v1.1 1\njpg 512 -1\n", "'jpg' with -1 bytes at byte 512"),
+        (b"v1.1 1\njpg 512 4\n", "'jpg' with 4 bytes at byte 512"),
+        (b"v1.1 1\njpg 512 1 txt 1024 1\n", "'txt' with 1 bytes at byte 1024"),
+    ],
+)
+def test_members_where_none_can_be_are_refused(text, reason):
+    with pytest.raises(ValueError, match=reason):
+        parse_index(text, 515)
+
+
+def test_a_tar_that_ends_with_its_last_payload_may_have_an_index(opened, all_rows, tmp_path):
+    (tmp_path / "m.tar").write_bytes(python_tar({"1.jpg": b"abc"})[:515])
+    (tmp_path / "m.idx").write_text("v1.1 1\njpg 512 3\n")
+    (row,) = all_rows(opened(tmp_path / "m.tar"))
+    assert row["images"][0]["data"] == b"abc"
+
+
+def test_the_index_that_has_the_tars_whole_name_goes_first(opened, tar):
+    tar.with_name("m.idx").write_text("no index")
+    tar.with_name("m.tar.idx").write_text(wds2idx(tar))
+    assert opened(tar).rows == 30
+
+
+def test_an_index_without_end_is_not_read(problems, tar, monkeypatch):
+    monkeypatch.setattr("pipeline.manifest.tar_index.MAX_INDEX_BYTES", 100)
+    tar.with_name("m.idx").write_text("x" * 101)
+    (only,) = problems(tar)
+    assert "its index has 101 bytes; delete " in only
+
+
+def test_types_of_json_fields_are_known_in_spite_of_an_index(opened, tmp_path):
+    (tmp_path / "m.tar").write_bytes(python_tar({"1.jpg": b"a", "1.json": b'{"n": 1}'}))
+    (tmp_path / "m.idx").write_text(wds2idx(tmp_path / "m.tar"))
+    assert str(opened(tmp_path / "m.tar", keep=["json.n"]).keep.field("json.n").type) == "int64"
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        # Entries of 1024 bytes each: a hidden one, then the samples 1, 2, 3.
+        "v1.1 3\nx 512 1\njpg 1536 1\njpg 2560 1 jpg 3584 1\n",
+        "v1.1 2\njpg 512 1 jpg 1536 1\njpg 2560 1\n",
+        "v1.1 2\nx 512 1\njpg 1536 1\n",
+    ],
+)
+def test_an_index_of_entries_that_are_no_samples_is_found_out(opened, all_rows, tmp_path, index):
+    members = {"._0.x": b"0", "1.jpg": b"1", "2.jpg": b"2", "3.jpg": b"3"}
+    (tmp_path / "m.tar").write_bytes(python_tar(members))
+    (tmp_path / "m.idx").write_text(index)
+    if index.startswith("v1.1 2\njpg"):  # what hides before a sample belongs to it
+        assert [row["images"][0]["data"] for row in all_rows(opened(tmp_path / "m.tar"))] == [b"1", b"2"]
+        return
+    with pytest.raises(ConfigError, match="its samples are not where its index says"):
+        all_rows(opened(tmp_path / "m.tar"), shard_rows=3)
+
+
+def test_damage_that_an_index_does_not_know_of_is_told_with_its_place(opened, all_rows, tar):
+    tar.with_name("m.idx").write_text(wds2idx(tar))
+    data = bytearray(tar.read_bytes())
+    data[1024:1536] = b"x" * 512
+    tar.write_bytes(data)
+    with pytest.raises(ConfigError, match=r"m\.tar: there is no tar header at byte 1024"):
+        all_rows(opened(tar))

@@ -38,3 +38,11 @@ def test_texts_of_a_folder_are_no_lists_unless_a_glob_names_them(opened, tmp_pat
     manifest = opened(tmp_path)
     assert (manifest.rows, manifest.ignored) == (1, 1)
     assert opened(tmp_path / "*.txt").files[0].name == "LICENSE.txt"
+
+
+def test_a_mark_before_the_first_line_and_a_line_without_end(opened, all_rows, tmp_path):
+    long = b"x" * (16 << 20) + b"y"
+    (tmp_path / "urls.txt").write_bytes(b"\xef\xbb\xbf/a.jpg\n" + long + b"\n/b.mp4\n")
+    rows = all_rows(opened(tmp_path / "urls.txt"))
+    assert [m["uri"] for row in rows for m in row["images"] + row["videos"]] == ["/a.jpg", "/b.mp4"]
+    assert [row["error"] for row in rows] == [None, "the row has more than 16 MiB", None]

@@ -71,3 +71,14 @@ def test_headers_cost_a_twentieth_of_large_entries_and_small_ones_are_read_throu
     assert count < 32 + 10_240_000 / (1 << 18) + 2
     count, size = requests([1024] * 500 + [100_000] * 500)
     assert size < 1024 * 500 + (1 << 18) + 0.06 * 100_000 * 500
+
+
+def test_a_step_back_and_a_limit_are_kept_to():
+    skips = []
+    window = Window(io.BytesIO(DATA), 0, 10_000, lambda offset, skipped: skips.append(skipped) or 50)
+    assert window.read(500, 10) == DATA[500:510]
+    assert window.read(490, 20) == DATA[490:510]
+    assert window.read(100, 10) == DATA[100:110]
+    assert skips == [500, 0, 0]
+    assert window.read_some(100, 10, 20) == DATA[100:120]
+    assert window.read_some(140, 10, 20) == DATA[140:150]

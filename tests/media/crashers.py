@@ -6,11 +6,14 @@ import signal
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import Code, ItemError
+from pipeline.media.image import decode_image
+from pipeline.media.shrink import PixelBudget
 
 _poisoned = False
 
@@ -93,6 +96,19 @@ def need(data: bytes) -> npt.NDArray[np.uint8]:
     import no_such_module  # noqa: F401
 
     return size(data)
+
+
+def short_of_memory_in_floats(data: bytes) -> npt.NDArray[np.uint8]:
+    """Decodes an image, where memory ends as the tags of a TIFF of floats are read."""
+    with patch("pipeline.media.deep.TiffImagePlugin") as plugin:
+        plugin.ImageFileDirectory_v2.side_effect = MemoryError
+        return decode_image(data, budget=PixelBudget(), max_pixels=10**6)
+
+
+def short_of_memory_in_completing(data: bytes) -> npt.NDArray[np.uint8]:
+    """Decodes an image, where memory ends as the end that a JPEG lacks is made up."""
+    with patch("pipeline.media.image.completed", side_effect=MemoryError):
+        return decode_image(data, budget=PixelBudget(), max_pixels=10**6, recover=True)
 
 
 def talk(data: bytes) -> npt.NDArray[np.uint8]:

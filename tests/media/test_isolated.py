@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pipeline.errors import Code, ItemError
 from pipeline.media import child, wire
 from pipeline.media.child import Child
 from pipeline.media.isolated import IsolatedDecoder, Limits
 from tests.media import crashers
+from tests.media.made import saved
+from tests.media.test_deep import tiff
 
 MiB = 2**20
 LIMITS = Limits(seconds=20, memory=2048 * MiB)
@@ -221,6 +224,20 @@ def test_a_decoder_that_takes_all_memory(isolated: IsolatedDecoder) -> None:
     error = failure(isolated, crashers.fill_memory, limits=Limits(60, 400 * MiB))
     assert error.code is Code.TOO_LARGE
     assert "419,430,400" in error.reason
+
+
+def test_memory_that_ends_on_a_side_way_is_not_taken_for_damage(isolated: IsolatedDecoder) -> None:
+    floats = tiff(2, 1, 32, 3, bytes(24))
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    cut = saved(Image.fromarray(noise), "JPEG")[:-40]
+    for decoder, data in (
+        (crashers.short_of_memory_in_floats, floats),
+        (crashers.short_of_memory_in_completing, cut),
+    ):
+        isolated.close()  # a fresh child: its item is to blame
+        error = failure(isolated, decoder, data)
+        assert error.code is Code.TOO_LARGE
+        assert "media.decode_memory" in error.reason
 
 
 def test_memory_that_earlier_items_leaked_is_no_fault_of_the_next(isolated: IsolatedDecoder) -> None:
