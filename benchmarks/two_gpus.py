@@ -102,7 +102,8 @@ def child(folder: Path, setup: str, kill: str, out: int, cpu: bool) -> dict[str,
     replicas, tensor_parallel = SETUPS[setup]
     if kill == BEFOREHAND:
         gpu_throughput.ARGUMENTS["tensor_parallel_size"] = tensor_parallel
-        gpu_throughput.ARGUMENTS["distributed_executor_backend"] = "mp" if tensor_parallel > 1 else "uni"
+        if tensor_parallel > 1:
+            gpu_throughput.ARGUMENTS["distributed_executor_backend"] = "mp"
         return gpu_throughput.VARIANTS["prerendered"](folder, out, 1 if cpu else 8)
     output = output_of(folder, setup, kill)
     watcher = Watcher(output, len(list((folder / "media").iterdir())) // 3 if kill else None, kill)
