@@ -59,7 +59,7 @@ class RenderPool:
 
         Raises:
             RenderingError: it cannot be rendered.
-            EngineError: a render process died.
+            EngineError: a render process died, or there is no memory for files.
         """
         loop = asyncio.get_running_loop()
         async with self._budget.held(_pixel_bytes(prompt)):
@@ -69,7 +69,11 @@ class RenderPool:
             except BrokenProcessPool as error:
                 raise EngineError("a render process died") from error
             except OSError as error:
-                raise EngineError(f"no room for requests in {self._folder.parent}: {error}") from error
+                raise EngineError(
+                    f"no room for requests in {self._folder.parent} ({error.strerror}): give the container "
+                    "more shared memory (--shm-size), lower engine.pixels_in_flight, or set "
+                    "engine.render_workers=0"
+                ) from error
         if rendered is None:
             raise RenderingError(refusal)
         return open_parcel(rendered)

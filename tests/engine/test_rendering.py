@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 from collections.abc import Iterator
@@ -72,6 +73,22 @@ def test_refusals_have_their_codes(beside: Rendering, demo: Demo) -> None:
     bare.prompt["multi_modal_data"]["video"] = [frames]
     assert refused(beside, bare).code == Code.MISSING_METADATA
     assert list(beside.parcels.iterdir()) == []
+
+
+def test_where_memory_for_requests_is_full_the_cure_is_told(
+    beside: Rendering, demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (row,) = demo.rows(1)
+    (request,) = demo.requests([row])
+    with monkeypatch.context() as patch:
+        patch.setattr(rendering, "pack_parcel", full)
+        with pytest.raises(EngineError, match=r"no room .* \(No space left on device\): .*--shm-size"):
+            beside.run(beside.engine.generate(request))
+    assert beside.run(beside.engine.generate(request)).text == row["answer"]
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_killed_worker_counts_as_the_engines_death(beside: Rendering, demo: Demo) -> None:
