@@ -24,7 +24,7 @@ def now(what):
     return int(status.partition(what + ":")[2].split()[0]) << 10
 
 uri, keep = sys.argv[1], sys.argv[2:]
-resource.setrlimit(resource.RLIMIT_AS, (now("VmSize") + (1 << 30),) * 2)
+resource.setrlimit(resource.RLIMIT_AS, (now("VmSize") + (2 << 30),) * 2)
 before = now("VmRSS")
 try:
     manifest = open_manifest(Storage(), ManifestConfig(uri=uri, keep=keep))
@@ -39,7 +39,7 @@ except ConfigError as error:
 
 
 def read_in_child(path, *keep):
-    """What became of the manifest, in a process that may take 1 GiB more than it has when it begins."""
+    """What became of the manifest, in a process that may take 2 GiB of addresses more than it has at first."""
     command = [sys.executable, "-c", CHILD, str(path), *keep]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
