@@ -44,6 +44,8 @@ def test_rows_rates_and_times() -> None:
     assert found.busy_seconds == {"prepare": 3.0, "generate": 9.0, "write": 0.75}
     assert found.waiting_seconds == {"for an engine": 6.0, "for a writer": 1.5, "engine idle": 1.75}
     assert (found.engine_start_seconds, found.engine_restarts) == (31.5, 1)
+    # From the command at 990 to 1006, when the batch of 1000 was answered, and to 1010.
+    assert (found.first_answer_seconds, found.last_answer_seconds) == (16.0, 20.0)
 
 
 def test_replicas_have_their_last_figures_means_and_shares() -> None:
@@ -78,6 +80,7 @@ def test_what_people_read() -> None:
     assert "2 not_media" in text
     assert "1 engine restarts" in text
     nothing = RunSummary.of(Tally(), output="o", rows=30, done_before=30, started=990.0)
+    assert (nothing.first_answer_seconds, nothing.last_answer_seconds) == (None, None)
     assert nothing.lines() == ["nothing to do: all 30 rows are in o"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from PIL import Image
 
 from pipeline.engine import rendering
 from pipeline.engine.base import Answer
@@ -110,6 +112,27 @@ def test_a_killed_worker_counts_as_the_engines_death(beside: Rendering, demo: De
     assert not before.exists()
     beside.replace()
     assert beside.run(beside.engine.generate(request)).text == row["answer"]
+
+
+def test_parcels_go_with_the_process_that_they_were_for(tmp_path: Path) -> None:
+    (tmp_path / "parcels").mkdir()
+    (tmp_path / "parcels/one").write_bytes(b"tensor")
+    # Its parent is this process, and not the one that it looks for.
+    worker = multiprocessing.get_context("spawn").Process(
+        target=rendering._die_with, args=(os.getppid(), tmp_path / "parcels")
+    )
+    worker.start()
+    worker.join(60)
+    assert worker.exitcode == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pixels_are_counted_in_every_form_that_a_request_has_them() -> None:
+    picture, frames = Image.new("RGB", (20, 10)), np.zeros((4, 6, 5, 3), np.uint8)
+    chunk = {"type": "image", "image": picture, "uuid": "u"}
+    data = {"image": [picture, picture], "video": [(frames, {}), frames], "vision_chunk": [chunk]}
+    # 20 x 10 x 3 bytes a picture, 4 x 6 x 5 x 3 a video.
+    assert rendering._pixel_bytes({"multi_modal_data": data}) == 3 * 600 + 2 * 360
 
 
 def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -17,6 +17,7 @@ from pipeline.errors import Code, EngineError, ItemError
 from pipeline.models.prompt import PromptBuilder
 from pipeline.models.registry import load_spec
 from pipeline.results.dedup import Claim, Dedup, Settled
+from pipeline.stages import generate
 from pipeline.stages.batch import Batch
 from pipeline.stages.generate import Generate, GenerateSetup, StartedEngine
 from pipeline.stages.prepare import Prepare
@@ -102,6 +103,32 @@ def test_a_truncated_answer_says_what_cut_it(
 def test_truncated_answers_can_be_accepted(prepare: Prepare, manifest_rows: list[pa.Table]) -> None:
     rows = answer(Scripted, prepare(manifest_rows[0]), accept_truncated=True).items.to_pylist()
     assert (rows[1]["status"], rows[1]["finish_reason"], rows[1]["error_code"]) == ("ok", "length", None)
+
+
+class Watched(Scripted):
+    """Notes for each request how many were answered when it came."""
+
+    answered_before: ClassVar[list[int]] = []
+
+    def __init__(self) -> None:
+        self.answered_before.clear()
+        self._answered = 0
+
+    async def generate(self, request: Request) -> Answer:
+        self.answered_before.append(self._answered)
+        try:
+            return await super().generate(request)
+        finally:
+            self._answered += 1
+
+
+def test_a_new_engine_answers_its_first_requests_together_before_all_others(
+    prepare: Prepare, manifest_rows: list[pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "WARMING", 2)
+    answer(Watched, prepare(manifest_rows[0]))
+    # Five of its rows need the engine.
+    assert Watched.answered_before == [0, 0, 2, 2, 2]
 
 
 def test_an_engine_that_cannot_start_is_told_in_band_with_its_reason(
