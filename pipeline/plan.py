@@ -194,8 +194,8 @@ def _changed(names: list[str], folder: str) -> str:
     shown = ", ".join(name or "the listing" for name in names[:3])
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return (
-        f"manifest.uri: {shown}{more} changed since the last run into {folder}: rows of changed files are "
-        "planned anew, and what is known of them is taken over"
+        f"manifest.uri: {shown}{more} changed since the last run into {folder}, or manifest.columns or "
+        "manifest.keep did: rows of changed files are planned anew, and what is known of them is taken over"
     )
 
 
