@@ -181,9 +181,9 @@ class EngineConfig(_Part):
     )
     tensor_parallel_size: PositiveInt = 1
     replicas: ReplicasConfig = ReplicasConfig()
-    batches_in_flight: PositiveInt = Field(default=24, description="per replica, so that it never waits")
+    batches_in_flight: PositiveInt = Field(default=40, description="per replica, so that it never waits")
     pixels_in_flight: PositiveInt = Field(
-        default=2 * 2**30, description="bytes of decoded media that one engine has in hand"
+        default=4 * 2**30, description="bytes of decoded media that one engine has in hand"
     )
     hang_seconds: Annotated[float, Field(gt=0)] = Field(
         default=600.0, description="without a token of any request; then the engine is replaced"

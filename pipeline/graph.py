@@ -106,13 +106,15 @@ def _setup(plan: Plan, context: RunContext) -> GenerateSetup:
 def _pool(plan: Plan, batches: int) -> ActorPoolStrategy:
     engine = plan.config.engine
     largest = max(engine.replicas.min, min(engine.replicas.max, batches))
+    # The replica that is up first leaves the others their share.
+    in_flight = max(1, min(engine.batches_in_flight, -(-batches // engine.replicas.min)))
     # Ray Data grows a pool when its actors have 1.75 times as many tasks as they take at once.
     queued = 2 if largest > engine.replicas.min else 1
     return ActorPoolStrategy(
         min_size=engine.replicas.min,
         max_size=largest,
-        max_tasks_in_flight_per_actor=queued * engine.batches_in_flight,
-        max_concurrent_calls_per_actor=engine.batches_in_flight,
+        max_tasks_in_flight_per_actor=queued * in_flight,
+        max_concurrent_calls_per_actor=in_flight,
     )
 
 

@@ -16,18 +16,41 @@ class Budget:
     def __init__(self, size: int) -> None:
         self._size = size
         self._free = size
-        self._changed = asyncio.Condition()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     @asynccontextmanager
     async def held(self, size: int) -> AsyncIterator[None]:
         """Hold so many bytes of it, from when they are free."""
         wanted = min(size, self._size)
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._free >= wanted)
-            self._free -= wanted
+        await self._take(wanted)
         try:
             yield
         finally:
-            async with self._changed:
-                self._free += wanted
-                self._changed.notify_all()
+            self._give(wanted)
+
+    async def _take(self, wanted: int) -> None:
+        if wanted <= self._free:
+            self._free -= wanted
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((wanted, granted))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not granted.cancelled():
+                self._give(wanted)
+            raise
+
+    def _give(self, size: int) -> None:
+        """Only those that fit wake up: of a thousand that wait, each would else look at each gift."""
+        self._free += size
+        still = []
+        for wanted, granted in self._waiting:
+            if granted.cancelled():
+                continue
+            if wanted <= self._free:
+                self._free -= wanted
+                granted.set_result(None)
+            else:
+                still.append((wanted, granted))
+        self._waiting = still

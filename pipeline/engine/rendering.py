@@ -25,6 +25,9 @@ from pipeline.engine.environment import LEAN, started_with
 from pipeline.engine.parcel import Parcel, open_parcel, pack_parcel, parcel_folder
 from pipeline.errors import EngineError
 
+QUEUED = 4
+"""Requests on their way to each process: none waits for work, and what is copied for them stays little."""
+
 _renderer: Any = None
 _model_config: Any = None
 _folder: Path | None = None
@@ -37,8 +40,8 @@ class RenderingError(Exception):
 class RenderPool:
     """So many processes, each with a renderer of the engine's configuration.
 
-    `in_flight_bytes` bounds the decoded pixels that are being rendered at once; the tensors are up to four
-    times as large, and wait in memory files until the engine has taken them.
+    `in_flight_bytes` bounds the decoded pixels that are on their way to them at once, and `QUEUED` the number of
+    requests; the tensors are up to four times as large, and wait in memory files until the engine has taken them.
     """
 
     def __init__(self, engine_args: dict[str, Any], workers: int, in_flight_bytes: int = 2 * 2**30) -> None:
@@ -53,6 +56,7 @@ class RenderPool:
             for _ in range(workers):
                 self._pool.submit(_ready)  # start them now, while the engine starts, not at the first request
         self._budget = Budget(in_flight_bytes)
+        self._turn = asyncio.Semaphore(QUEUED * workers)
 
     async def render(self, prompt: dict[str, Any]) -> Any:
         """The request as vLLM's engine takes it.
@@ -62,7 +66,7 @@ class RenderPool:
             EngineError: a render process died, or there is no memory for files.
         """
         loop = asyncio.get_running_loop()
-        async with self._budget.held(_pixel_bytes(prompt)):
+        async with self._turn, self._budget.held(_pixel_bytes(prompt)):
             try:
                 parcel = await asyncio.to_thread(pack_parcel, prompt, self._folder)
                 rendered, refusal = await loop.run_in_executor(self._pool, _render, parcel)

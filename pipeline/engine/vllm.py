@@ -1,4 +1,4 @@
-"""Hosts vLLM's AsyncLLM, set for throughput. The only module that knows vLLM's classes."""
+"""Hosts vLLM's AsyncLLM, set for throughput."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class VllmEngine:
         from vllm import AsyncEngineArgs
         from vllm.lora.request import LoRARequest
         from vllm.usage.usage_lib import UsageContext
-        from vllm.v1.engine.async_llm import AsyncLLM
 
+        from pipeline.engine.releasing import ReleasingLLM
         from pipeline.engine.vllm_figures import stat_logger
 
         self._lora = LoRARequest(**lora) if lora else None
@@ -60,7 +60,7 @@ class VllmEngine:
         self._last_words = LastWords()
         try:
             with self._last_words.heard(), started_with(LEAN if self._pool else {}):
-                self._engine = AsyncLLM.from_engine_args(
+                self._engine = ReleasingLLM.from_engine_args(
                     AsyncEngineArgs(**arguments),
                     usage_context=UsageContext.LLM_CLASS,
                     stat_loggers=[stat_logger(figures or EngineFigures())],

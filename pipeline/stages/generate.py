@@ -65,7 +65,7 @@ class GenerateSetup:
     run: str = ""
     eager: bool = True
     hang_seconds: float = HANG_SECONDS
-    pixels_in_flight: int = 2 * 2**30
+    pixels_in_flight: int = 4 * 2**30
     shrink_too_long: bool = False
 
     def asker(self, engine: EngineSupervisor, connection: StartedEngine) -> Asker:

@@ -21,11 +21,14 @@ async def _settle() -> None:
 def test_no_more_is_held_than_there_is_and_smaller_ones_pass() -> None:
     async def work() -> None:
         budget, log = Budget(10), []
-        first, rest = asyncio.Event(), asyncio.Event()
+        first, little, rest = asyncio.Event(), asyncio.Event(), asyncio.Event()
         tasks = [asyncio.create_task(_hold(budget, 8, log, "eight", first))]
         await _settle()
         tasks.append(asyncio.create_task(_hold(budget, 4, log, "four", rest)))
-        tasks.append(asyncio.create_task(_hold(budget, 2, log, "two", rest)))
+        tasks.append(asyncio.create_task(_hold(budget, 2, log, "two", little)))
+        await _settle()
+        assert log == ["eight", "two"]
+        little.set()
         await _settle()
         assert log == ["eight", "two"]
         first.set()
@@ -68,6 +71,25 @@ def test_what_was_held_is_free_after_a_failure() -> None:
                     raise KeyError
             except KeyError:
                 continue
+        async with budget.held(10):
+            return
+
+    asyncio.run(asyncio.wait_for(work(), 5))
+
+
+def test_who_goes_away_leaves_what_it_waited_for_and_what_it_just_got() -> None:
+    async def work() -> None:
+        budget, log, never = Budget(10), [], asyncio.Event()
+        async with budget.held(10):
+            waiting, granted = (asyncio.create_task(_hold(budget, 10, log, "gone", never)) for _ in range(2))
+            await _settle()
+            waiting.cancel()
+            await _settle()
+        granted.cancel()  # what was held is its own by now, and it has not run since
+        await _settle()
+        assert waiting.cancelled()
+        assert granted.cancelled()
+        assert log == []
         async with budget.held(10):
             return
 

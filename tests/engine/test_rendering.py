@@ -63,6 +63,27 @@ def test_pictures_and_videos_get_their_own_answers(beside: Rendering, demo: Demo
     assert list(beside.parcels.iterdir()) == []
 
 
+def test_tensors_are_let_go_once_the_engine_has_them(beside: Rendering, demo: Demo) -> None:
+    request = demo.request("held", [image(demo)], max_tokens=200)
+    request.sampling.update(ignore_eos=True, stop_token_ids=[])
+
+    async def mapped_while_answering() -> list[int]:
+        begun = beside.figures.output_tokens
+        answering = asyncio.create_task(beside.engine.generate(request))
+        mapped = []
+        while not answering.done():
+            await asyncio.sleep(0.005)
+            if beside.figures.output_tokens > begun:
+                maps = Path("/proc/self/maps").read_text("utf-8")
+                mapped.append(sum(str(beside.parcels) in line for line in maps.splitlines()))
+        assert answering.result().output_tokens == 200
+        return mapped
+
+    mapped = beside.run(mapped_while_answering())
+    assert len(mapped) > 20
+    assert set(mapped[5:]) == {0}
+
+
 def test_refusals_have_their_codes(beside: Rendering, demo: Demo) -> None:
     long = refused(beside, demo.request("long", [image(demo)], "Describe this image. " * 1000))
     assert (long.code, "1024" in long.reason) == (Code.PROMPT_TOO_LONG, True)
