@@ -4,7 +4,8 @@
 
 - `prerendered`: everything rendered before the clock starts: the GPU's own limit.
 - `generate`: `LLM.generate` on images decoded before the clock starts.
-- `ray_data_llm`: `ray.data.llm`'s vLLM processor, from files to rows, from its first row to its last.
+- `ray_data_llm`: `ray.data.llm`'s vLLM processor, its engine set as the others', from files to rows, from its
+  first row to its last.
 - `pipeline:N`: this pipeline, from files to Parquet, with N render workers, once an engine is up.
 
 Dummy weights, distinct 1024 x 768 JPEGs (`--clips --images 200`: 16 frames of 10 s of 720p each), greedy, a
@@ -36,6 +37,8 @@ from benchmarks.made_media import (
     prompts_about,
 )
 from pipeline.report import RunSummary
+
+_TOLD = ("steps", "mean_running", "mean_waiting", "mean_in_hand", "gpu_utilisation")
 
 ARGUMENTS: dict[str, Any] = {
     "max_model_len": 4096,
@@ -93,24 +96,31 @@ def _arguments(folder: Path) -> dict[str, Any]:
 def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
     from pipeline.engine.base import Request
     from pipeline.engine.environment import LEAN, started_with
+    from pipeline.engine.figures import EngineFigures
     from pipeline.engine.rendering import RenderPool
     from pipeline.engine.vllm import VllmEngine
 
-    arguments = {**_arguments(folder), "mm_processor_cache_gb": 0}
+    arguments, figures = {**_arguments(folder), "mm_processor_cache_gb": 0}, EngineFigures()
 
     async def measure() -> float:
         pool = RenderPool(arguments, workers or 8)
         rendered = await asyncio.gather(*(pool.render(prompt) for prompt in prompts_about(folder / "media")))
         pool.close()
         with started_with(LEAN):  # as the pipeline's
-            engine = VllmEngine(arguments)
+            engine = VllmEngine(arguments, figures=figures)
         asks = [Request(str(n), prompt, _sampling(out)) for n, prompt in enumerate(rendered)]
         await asyncio.gather(*(engine.generate(ask) for ask in asks[:8]))
         started = time.perf_counter()
         await asyncio.gather(*(engine.generate(ask) for ask in asks[8:]))
         return (len(asks) - 8) / (time.perf_counter() - started)
 
-    return {"rate": asyncio.run(measure())}
+    rate, steps = asyncio.run(measure()), figures.steps
+    return {
+        "rate": rate,
+        "steps": steps,
+        "mean_running": round(figures.running / steps),
+        "mean_waiting": round(figures.waiting / steps),
+    }
 
 
 def _generate(folder: Path, out: int, _: int) -> dict[str, Any]:
@@ -129,11 +139,12 @@ def _ray_data_llm(folder: Path, out: int, _: int) -> dict[str, Any]:
     import ray
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
+    arguments = {name: value for name, value in _arguments(folder).items() if name != "model"}
     config = vLLMEngineProcessorConfig(
         model_source=str(folder / "model"),
-        engine_kwargs={name: value for name, value in _arguments(folder).items() if name != "model"},
+        engine_kwargs={**arguments, "max_num_batched_tokens": 16384, "max_num_seqs": 1024},
         batch_size=32,
-        max_concurrent_batches=16,
+        max_concurrent_batches=40,
         concurrency=1,
         prepare_multimodal_stage={"enabled": False},
         chat_template_stage={"enabled": False},
@@ -148,10 +159,16 @@ def _ray_data_llm(folder: Path, out: int, _: int) -> dict[str, Any]:
 
     processor = build_processor(config, preprocess=ask, postprocess=lambda row: {"text": row["generated_text"]})
     paths = [{"path": str(path)} for path in sorted((folder / "media").iterdir())]
-    rows = processor(ray.data.from_items(paths, override_num_blocks=len(paths) // 32)).iter_rows()
-    next(iter(rows))
+    began = time.perf_counter()
+    rows = iter(processor(ray.data.from_items(paths, override_num_blocks=len(paths) // 32)).iter_rows())
+    next(rows)
     started, count = time.perf_counter(), sum(1 for _ in rows)
-    return {"rate": count / (time.perf_counter() - started), "counted": count}
+    assert count == len(paths) - 1
+    return {
+        "rate": count / (time.perf_counter() - started),
+        "first_row_s": round(started - began, 2),
+        "seconds": round(time.perf_counter() - began, 2),
+    }
 
 
 def run_pipeline(folder: Path, out: int, output: Path, engine: dict[str, Any]) -> RunSummary:
@@ -183,6 +200,7 @@ def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
         "start": summary.engine_start_seconds,
         "seconds": summary.seconds,
         "idle": summary.waiting_seconds["engine idle"],
+        **{name: value for name, value in next(iter(summary.replicas.values())).items() if name in _TOLD},
         "bottleneck": summary.bottleneck,
     }
 

@@ -40,8 +40,8 @@ class RenderingError(Exception):
 class RenderPool:
     """So many processes, each with a renderer of the engine's configuration.
 
-    `in_flight_bytes` bounds the decoded pixels that are on their way to them at once, and `QUEUED` the number of
-    requests; the tensors are up to four times as large, and wait in memory files until the engine has taken them.
+    `in_flight_bytes` bounds the decoded pixels that are on their way to them at once, and `QUEUED` the number
+    of requests; the tensors are up to four times as large, and wait in memory files until the engine has them.
     """
 
     def __init__(self, engine_args: dict[str, Any], workers: int, in_flight_bytes: int = 2 * 2**30) -> None:
