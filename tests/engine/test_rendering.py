@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import multiprocessing
 import os
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -117,15 +115,8 @@ def full(*_: object) -> None:
 def test_a_killed_worker_counts_as_the_engines_death(beside: Rendering, demo: Demo) -> None:
     (row,) = demo.rows(1)
     (request,) = demo.requests([row])
-    workers = [
-        process.pid
-        for process in psutil.Process().children()
-        if any("spawn_main" in word for word in process.cmdline())
-        and not process.children()  # the engine's core has a worker of its own
-        and "EngineCore" not in process.name()
-    ]
-    for pid in workers:
-        os.kill(pid, signal.SIGKILL)
+    for fork in first_process().children():
+        fork.kill()
     with pytest.raises(EngineError, match="a render process died"):
         beside.run(beside.engine.generate(request))
     before = beside.parcels
@@ -135,17 +126,29 @@ def test_a_killed_worker_counts_as_the_engines_death(beside: Rendering, demo: De
     assert beside.run(beside.engine.generate(request)).text == row["answer"]
 
 
-def test_parcels_go_with_the_process_that_they_were_for(tmp_path: Path) -> None:
-    (tmp_path / "parcels").mkdir()
-    (tmp_path / "parcels/one").write_bytes(b"tensor")
-    # Its parent is this process, and not the one that it looks for.
-    worker = multiprocessing.get_context("spawn").Process(
-        target=rendering._die_with, args=(os.getppid(), tmp_path / "parcels")
+def test_the_first_process_is_not_needed_to_answer(beside: Rendering, demo: Demo) -> None:
+    (row,) = demo.rows(1)
+    (request,) = demo.requests([row])
+    first = first_process()
+    forks = first.children()
+    first.kill()
+    assert beside.run(beside.engine.generate(request)).text == row["answer"]
+    beside.engine.close()
+    beside.replace()
+    assert psutil.wait_procs(forks, timeout=30)[1] == []
+
+
+def first_process() -> psutil.Process:
+    """What loads the renderer, and forks; found by being spawned and having children, as no other."""
+    (found,) = (
+        process
+        for process in psutil.Process().children()
+        if process.status() != psutil.STATUS_ZOMBIE  # of an engine before
+        and any("spawn_main" in word for word in process.cmdline())
+        and process.children()
+        and "EngineCore" not in process.name()
     )
-    worker.start()
-    worker.join(60)
-    assert worker.exitcode == 1
-    assert list(tmp_path.iterdir()) == []
+    return found
 
 
 def test_pixels_are_counted_in_every_form_that_a_request_has_them() -> None:
