@@ -66,12 +66,18 @@ def pack_parcel(value: Any, folder: Path) -> Parcel:
 
 
 def open_parcel(parcel: Parcel) -> Any:
-    """The value; its arrays lie in the file's memory, which is free again when they are gone."""
+    """The value; its arrays lie in the file's memory, which is free again when they are gone.
+
+    All of it is mapped at once: whoever reads it next (the thread that sends it to the engine) would else stop
+    at each page.
+    """
     if parcel.path is None:
         return pickle.loads(parcel.pickled)  # noqa: S301 (from a process of ours)
     with open(parcel.path, "r+b") as file:
         os.unlink(parcel.path)
-        memory = memoryview(mmap.mmap(file.fileno(), 0)) if os.fstat(file.fileno()).st_size else memoryview(b"")
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+        size = os.fstat(file.fileno()).st_size
+        memory = memoryview(mmap.mmap(file.fileno(), size, flags) if size else b"")
     buffers = [memory[start : start + size] for start, size in parcel.spans]
     return pickle.loads(parcel.pickled, buffers=buffers)  # noqa: S301
 

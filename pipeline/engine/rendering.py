@@ -72,11 +72,11 @@ class RenderPool:
                     "more shared memory (--shm-size), lower engine.pixels_in_flight, or set "
                     "engine.render_workers=0"
                 ) from error
-        if rendered is None:
+        if refusal is not None:
             raise RenderingError(refusal)
-        return open_parcel(rendered)
+        return rendered
 
-    def _ask(self, prompt: dict[str, Any]) -> Any:
+    def _ask(self, prompt: dict[str, Any]) -> tuple[Any, str | None]:
         parcel = pack_parcel(prompt, self._folder)
         link = self._links.get()
         try:
@@ -86,7 +86,8 @@ class RenderPool:
             self._links.put(link)
         if isinstance(reply, OSError):
             raise reply
-        return reply
+        rendered, refusal = reply
+        return None if rendered is None else open_parcel(rendered), refusal
 
     def close(self) -> None:
         """Stop the processes."""
