@@ -4,8 +4,8 @@
 
 - `prerendered`: everything rendered before the clock starts: the GPU's own limit.
 - `generate`: `LLM.generate` on images decoded before the clock starts.
-- `ray_data_llm`: `ray.data.llm`'s vLLM processor, its engine set as the others', from files to rows, from its
-  first row to its last.
+- `ray_data_llm`: `ray.data.llm`'s vLLM processor, its engine set as the others', from files to rows, once its
+  engine is up.
 - `pipeline:N`: this pipeline, from files to Parquet, with N render workers, once an engine is up.
 
 Dummy weights, distinct 1024 x 768 JPEGs (`--clips --images 200`: 16 frames of 10 s of 720p each), greedy, a
@@ -32,12 +32,12 @@ from benchmarks.made_media import (
     are_clips,
     make_clips,
     make_pictures,
-    picture_of,
-    prompt_about,
     prompts_about,
 )
+from pipeline.engine.environment import LEAN, started_with
 from pipeline.report import RunSummary
 
+RESULT = "result: "
 _TOLD = ("steps", "mean_running", "mean_waiting", "mean_in_hand", "gpu_utilisation")
 
 ARGUMENTS: dict[str, Any] = {
@@ -61,7 +61,7 @@ def main() -> None:
     if arguments.child:
         variant, folder = arguments.child
         name, _, workers = variant.partition(":")
-        print(json.dumps(VARIANTS[name](Path(folder), arguments.out, int(workers or 0))), flush=True)
+        print(RESULT + json.dumps(VARIANTS[name](Path(folder), arguments.out, int(workers or 0))), flush=True)
         return
     with tempfile.TemporaryDirectory() as folder:
         make_model(arguments.size, Path(folder) / "model")
@@ -69,13 +69,15 @@ def main() -> None:
         for variant in arguments.variants.split(","):
             command = [sys.executable, "-m", "benchmarks.gpu_throughput", "--child", variant, folder]
             started = time.time()
-            child = subprocess.run(
-                [*command, "--out", str(arguments.out)], stdout=subprocess.PIPE, text=True, check=False
-            )
-            if child.returncode:
+            with started_with(LEAN if variant.startswith("prerendered") else {}):  # as the pipeline's engine
+                child = subprocess.run(
+                    [*command, "--out", str(arguments.out)], stdout=subprocess.PIPE, text=True, check=False
+                )
+            told = [line for line in child.stdout.splitlines() if line.startswith(RESULT)]
+            if child.returncode or not told:
                 print(f"{variant:<16} failed ({child.returncode})", flush=True)
                 continue
-            found = json.loads(child.stdout.splitlines()[-1])
+            found = json.loads(told[-1].removeprefix(RESULT))
             rate, more = found.pop("rate"), " ".join(f"{k}={v}" for k, v in found.items())
             print(
                 f"{variant:<16} {rate:7.2f} images/s   {time.time() - started:6.1f} s in all   {more}",
@@ -95,7 +97,6 @@ def _arguments(folder: Path) -> dict[str, Any]:
 
 def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
     from pipeline.engine.base import Request
-    from pipeline.engine.environment import LEAN, started_with
     from pipeline.engine.figures import EngineFigures
     from pipeline.engine.rendering import RenderPool
     from pipeline.engine.vllm import VllmEngine
@@ -104,10 +105,11 @@ def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
 
     async def measure() -> float:
         pool = RenderPool(arguments, workers or 8)
-        rendered = await asyncio.gather(*(pool.render(prompt) for prompt in prompts_about(folder / "media")))
+        prompts = await asyncio.to_thread(prompts_about, folder / "media")
+        rendering = asyncio.gather(*(pool.render(prompt) for prompt in prompts))
+        engine = await asyncio.to_thread(VllmEngine, arguments, figures=figures)  # starts meanwhile
+        rendered = await rendering
         pool.close()
-        with started_with(LEAN):  # as the pipeline's
-            engine = VllmEngine(arguments, figures=figures)
         asks = [Request(str(n), prompt, _sampling(out)) for n, prompt in enumerate(rendered)]
         await asyncio.gather(*(engine.generate(ask) for ask in asks[:8]))
         started = time.perf_counter()
@@ -136,39 +138,9 @@ def _generate(folder: Path, out: int, _: int) -> dict[str, Any]:
 
 
 def _ray_data_llm(folder: Path, out: int, _: int) -> dict[str, Any]:
-    import ray
-    from ray.data.llm import build_processor, vLLMEngineProcessorConfig
+    from benchmarks.ray_data_llm import measure
 
-    arguments = {name: value for name, value in _arguments(folder).items() if name != "model"}
-    config = vLLMEngineProcessorConfig(
-        model_source=str(folder / "model"),
-        engine_kwargs={**arguments, "max_num_batched_tokens": 16384, "max_num_seqs": 1024},
-        batch_size=32,
-        max_concurrent_batches=40,
-        concurrency=1,
-        prepare_multimodal_stage={"enabled": False},
-        chat_template_stage={"enabled": False},
-        tokenize_stage={"enabled": False},
-        detokenize_stage={"enabled": False},
-        log_engine_metrics=False,
-    )
-
-    def ask(row: dict[str, Any]) -> dict[str, Any]:
-        prompt, data = prompt_about("<|image_pad|>"), {"image": picture_of(Path(row["path"]))}
-        return {"prompt": prompt, "multimodal_data": data, "sampling_params": _sampling(out)}
-
-    processor = build_processor(config, preprocess=ask, postprocess=lambda row: {"text": row["generated_text"]})
-    paths = [{"path": str(path)} for path in sorted((folder / "media").iterdir())]
-    began = time.perf_counter()
-    rows = iter(processor(ray.data.from_items(paths, override_num_blocks=len(paths) // 32)).iter_rows())
-    next(rows)
-    started, count = time.perf_counter(), sum(1 for _ in rows)
-    assert count == len(paths) - 1
-    return {
-        "rate": count / (time.perf_counter() - started),
-        "first_row_s": round(started - began, 2),
-        "seconds": round(time.perf_counter() - began, 2),
-    }
+    return measure(folder / "media", _arguments(folder), _sampling(out))
 
 
 def run_pipeline(folder: Path, out: int, output: Path, engine: dict[str, Any]) -> RunSummary:

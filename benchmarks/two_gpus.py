@@ -30,12 +30,14 @@ import pyarrow.parquet as pq
 
 from benchmarks import gpu_throughput
 from benchmarks.dummy_model import TEXT, make_model
+from benchmarks.gpu_throughput import RESULT
 from benchmarks.made_media import make_pictures
+from pipeline.engine.environment import LEAN
 
 SETUPS = {"1 x TP1": (1, 1), "1 x TP2": (1, 2), "2 x TP1": (2, 1)}
 CPU: dict[str, Any] = {"dtype": "float32", "enforce_eager": True, "kv_cache_memory_bytes": 256 * 2**20}
 BEFOREHAND = "beforehand"
-KILLS = {"core": ("2 x TP1", "EngineCore"), "worker": ("1 x TP2", "Worker")}
+KILLS = {"core": ("2 x TP1", "VLLM::EngineCore"), "worker": ("1 x TP2", "VLLM::Worker")}
 
 
 def main() -> None:
@@ -49,7 +51,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.child:
         folder, setup, kill = arguments.child
-        print(json.dumps(child(Path(folder), setup, kill, arguments.out, arguments.cpu)), flush=True)
+        print(RESULT + json.dumps(child(Path(folder), setup, kill, arguments.out, arguments.cpu)), flush=True)
         return
     with tempfile.TemporaryDirectory() as folder:
         make_model(arguments.size, Path(folder) / "model")
@@ -68,14 +70,16 @@ def in_child(
 ) -> dict[str, Any]:
     """What the run in a new process found, which sees that GPU only where `gpu` is given and several run."""
     environment = {"CUDA_VISIBLE_DEVICES": str(gpu)} if gpu is not None and SETUPS[setup][0] > 1 else {}
+    environment |= LEAN if kill == BEFOREHAND else {}  # as the pipeline's engines
     command = [sys.executable, "-m", "benchmarks.two_gpus", "--child", folder, setup, kill]
     command += ["--out", str(arguments.out), *(["--cpu"] if arguments.cpu else [])]
     found = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=False, env={**os.environ, **environment}
     )
-    if found.returncode:
+    told = [line for line in found.stdout.splitlines() if line.startswith(RESULT)]
+    if found.returncode or not told:
         return {"failed": found.returncode}
-    return dict(json.loads(found.stdout.splitlines()[-1]))
+    return dict(json.loads(told[-1].removeprefix(RESULT)))
 
 
 def beforehand(arguments: argparse.Namespace, folder: str, setup: str) -> float | None:
