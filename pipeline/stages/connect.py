@@ -26,8 +26,7 @@ from pipeline.stages.generate import StartedEngine
 from pipeline.storage import Storage
 
 MOST_RENDER_WORKERS = 8
-"""So many fed the smallest model that was measured (`benchmarks/README.md`), at 0.4 of a core each. Each first
-imports vLLM: some 15 s of a core."""
+"""So many fed the smallest model that was measured (`benchmarks/README.md`), at 0.7 of a core each."""
 
 
 @dataclass(frozen=True)
