@@ -12,6 +12,7 @@ from typing import Any
 import av
 import numpy as np
 import numpy.typing as npt
+from av.container import InputContainer
 from av.error import EOFError as EndOfFile
 from av.error import FFmpegError
 from av.stream import Discard, Disposition
@@ -45,6 +46,9 @@ _BUFFER = 2**20
 _HEAD = 2**16
 # Of a damaged file, where that is accepted: how much of what was asked for must be there.
 _ENOUGH = 0.5
+# A title that is not UTF-8 is no damage. PyAV 19 takes such bytes, and has no such choice any more.
+_CHOICE = hasattr(InputContainer, "metadata_errors")
+_ANY_METADATA: dict[str, Any] = {"metadata_errors": "replace"} if _CHOICE else {}
 
 av.logging.set_level(None)  # FFmpeg's own complaints: each error is raised besides
 
@@ -99,7 +103,7 @@ class PyAVDecoder:
             format=_DEMUXERS[self.name],
             options={"protocol_whitelist": "none"},
             buffer_size=_BUFFER,
-            metadata_errors="replace",
+            **_ANY_METADATA,
         ) as container:
             stream = self._stream(container)
             for other in container.streams:

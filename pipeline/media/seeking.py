@@ -25,7 +25,8 @@ def decode_wanted(
 
     Each frame is turned into `picture(frame)` as it comes. A stamp whose own frame does not come gets the one
     before it, which is then still on screen, unless the decoder complained on the way: then something is lost.
-    `opened()` gives a fresh (container, stream). Raises MemoryError, and what `picture` raises.
+    `opened()` gives a fresh (container, stream). Raises MemoryError, FFmpegError where the decoder refuses the
+    stream as a whole, and what `picture` raises.
     """
     taker = _Taker(picture)
     for earlier in _EARLIER:
@@ -41,6 +42,7 @@ def decode_wanted(
 
 def _decode(container: Any, stream: Any, timeline: Timeline, earlier: int, taker: _Taker) -> None:
     context = stream.codec_context
+    context.open(strict=False)  # PyAV 19 tells this from a damaged packet only the first time
     count = iter(range(2**62))
     skipping = False
     for index, packet in enumerate(packets(container, stream)):

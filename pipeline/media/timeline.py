@@ -150,7 +150,7 @@ def _is_counted(container: Any, stream: Any, head: bytes) -> bool:
 
 def _rate(stream: Any) -> Fraction | None:
     for rate in (stream.average_rate, stream.guessed_rate):
-        if rate is not None and rate > 0:
+        if rate and rate > 0:  # an unknown one is None, in PyAV 19 it is 0/0, which is "more" than 0
             return Fraction(rate)
     return None
 

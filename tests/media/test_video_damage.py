@@ -1,8 +1,10 @@
 """Clips that are cut, overwritten or hostile: refused with their code, or what is whole of them on request."""
 
+import io
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 
@@ -88,6 +90,30 @@ def test_a_clip_whose_index_is_lost_is_refused_either_way(mp4: bytes) -> None:
 def test_less_than_half_is_refused_either_way(mp4: bytes) -> None:
     error = refusal(overwritten(mp4, 0.05, 0.9), recover=True)
     assert error.code is Code.DECODE_CORRUPT
+
+
+def test_a_stream_that_its_decoder_refuses_as_a_whole() -> None:
+    data = clip(frames=3, kind="matroska", codec="ffv1")
+    with av.open(io.BytesIO(data)) as container:
+        header = container.streams.video[0].codec_context.extradata
+    assert header
+    for recover in (False, True):
+        error = refusal(data.replace(header, b"\xff" * len(header)), recover=recover)
+        assert error.code is Code.DECODE_CORRUPT
+
+
+@pytest.mark.parametrize(
+    ("whose", "kind"),
+    [("file", kind) for kind in ("mp4", "matroska", "avi", "flv")]
+    + [("stream", kind) for kind in ("matroska", "avi")],
+)
+def test_a_title_that_is_not_utf_8_is_no_damage(whose: str, kind: str) -> None:
+    def titled(stream: av.VideoStream) -> None:
+        (stream.container if whose == "file" else stream).metadata["title"] = "a summer's day in Orl@ans"
+
+    data = clip(frames=3, kind=kind, change=titled)
+    assert b"Orl@ans" in data
+    assert seen(decode(data.replace(b"Orl@ans", "Orl\xe9ans".encode("latin-1")))[0]) == [0, 1, 2]
 
 
 def test_damaged_bytes_never_raise_anything_else() -> None:

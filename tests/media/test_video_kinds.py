@@ -4,16 +4,19 @@ import gc
 import io
 import os
 import struct
+from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import av
 import numpy as np
 import pytest
+from av.rational import AVRational
 from av.stream import Disposition
 
 from pipeline.errors import Code
-from pipeline.media import pyav_frames, seeking, sniff
+from pipeline.media import pyav_frames, seeking, sniff, timeline
 from pipeline.media.pyav_frames import PyAVDecoder
 from pipeline.media.sampling import FrameSampling
 from pipeline.media.shrink import PixelBudget
@@ -144,6 +147,13 @@ def test_a_clip_of_one_frame(kind: str, sampling: FrameSampling) -> None:
     assert seen(frames) == metadata["frames_indices"] == [0]
     assert metadata["total_num_frames"] == 1
     assert metadata["fps"] > 0
+
+
+@pytest.mark.parametrize("unknown", [None, AVRational(0, 0), AVRational(0, 1), AVRational(1, 0)])
+def test_a_frame_rate_that_is_not_known_is_guessed(unknown: AVRational | None) -> None:
+    film = Fraction(24000, 1001)
+    assert timeline._rate(SimpleNamespace(average_rate=unknown, guessed_rate=film)) == film
+    assert timeline._rate(SimpleNamespace(average_rate=unknown, guessed_rate=unknown)) is None
 
 
 @pytest.mark.parametrize("kind", ["mp4", "matroska", "avi"])
