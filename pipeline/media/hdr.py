@@ -83,7 +83,8 @@ def _pressed(light: Light) -> Light:
     scale = (b * b + 2 * b * j + j * j) / (b - a)
     brightest = light.max(axis=-1, keepdims=True)
     curved = np.where(brightest > j, scale * (brightest + a) / (brightest + b), brightest)
-    return cast(Light, light * (curved / np.maximum(brightest, 1e-6)).astype(np.float32))
+    scaled: Light = light * (curved / np.maximum(brightest, 1e-6)).astype(np.float32)
+    return scaled
 
 
 @cache
@@ -96,4 +97,5 @@ def _srgb() -> npt.NDArray[np.uint8]:
 
 def _encoded(light: Light) -> npt.NDArray[np.uint8]:
     steps = np.rint(np.sqrt(np.minimum(light, 1)) * (_SRGB_STEPS - 1)).astype(np.uint16)
-    return cast(npt.NDArray[np.uint8], _srgb()[steps])
+    coded: npt.NDArray[np.uint8] = _srgb()[steps]
+    return coded

@@ -87,9 +87,10 @@ def _grey8(image: Image.Image, stored: str) -> npt.NDArray[np.uint8]:
         samples = samples.view(np.uint32)
     full = _full_range(image, stored, float(samples.max(initial=0)))
     scaled = np.clip(samples.astype(np.float32) * np.float32(255.0 / full) + np.float32(0.5), 0, 255)
-    grey = scaled.astype(np.uint8)
-    tags = getattr(image, "tag_v2", {})
-    return 255 - grey if tags.get(_PHOTOMETRIC) == 0 else grey
+    grey: npt.NDArray[np.uint8] = scaled.astype(np.uint8)
+    if getattr(image, "tag_v2", {}).get(_PHOTOMETRIC) == 0:
+        grey = 255 - grey
+    return grey
 
 
 def _full_range(image: Image.Image, stored: str, largest: float) -> float:
