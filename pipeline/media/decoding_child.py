@@ -58,7 +58,8 @@ def _answer(job: bytes, slot: int, data_bytes: int) -> tuple[dict[str, Any], npt
     except ImportError as error:
         values = {"missing": str(error)}
     except Exception as error:  # noqa: BLE001 - what a decoder lets out is its item's failure
-        values = {"code": Code.DECODE_CRASH.value, "reason": f"the decoder failed: {error!r:.200}"}
+        why = f"the decoder failed: {error!r:.200}: re-encode the file; if every file fails so, report it"
+        values = {"code": Code.DECODE_CRASH.value, "reason": why}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return values, pixels

@@ -92,6 +92,7 @@ def test_what_a_decoder_raises_is_raised_here(isolated: IsolatedDecoder) -> None
     error = failure(isolated, crashers.fail)
     assert error.code is Code.DECODE_CRASH
     assert "ZeroDivisionError('in the decoder')" in error.reason
+    assert "if every file fails so, report it" in error.reason
     assert isolated.pid == child
 
 
