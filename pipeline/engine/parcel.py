@@ -11,6 +11,7 @@ import io
 import mmap
 import os
 import pickle
+import resource
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from PIL import Image
 
 _MEMORY = "/dev/shm"
 _ALIGNMENT = 64
+_FILES = 65_536
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,17 @@ class Parcel:
 def parcel_folder() -> Path:
     """A new folder for parcels, in memory where the system has that."""
     return Path(tempfile.mkdtemp(prefix="framescribe-", dir=_MEMORY if os.path.isdir(_MEMORY) else None))
+
+
+def allow_many_parcels() -> None:
+    """Raise this process's limit of open files to `_FILES`, where that is allowed: each open parcel holds one.
+
+    Python's mmap keeps a file descriptor; a shell's usual 1,024 are fewer than an engine has in hand.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def pack_parcel(value: Any, folder: Path) -> Parcel:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline.engine.budget import Budget
 from pipeline.engine.environment import LEAN, started_with
-from pipeline.engine.parcel import open_parcel, pack_parcel, parcel_folder
+from pipeline.engine.parcel import allow_many_parcels, open_parcel, pack_parcel, parcel_folder
 from pipeline.engine.render_processes import load_and_fork
 from pipeline.errors import EngineError
 
@@ -36,6 +36,7 @@ class RenderPool:
     """
 
     def __init__(self, engine_args: dict[str, Any], workers: int, in_flight_bytes: int = 2 * 2**30) -> None:
+        allow_many_parcels()
         self._folder = parcel_folder()
         self._budget = Budget(in_flight_bytes)
         self._threads = ThreadPoolExecutor(QUEUED * workers, thread_name_prefix="render")

@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.engine.parcel import Parcel, open_parcel, pack_parcel, parcel_folder
+from pipeline.engine.parcel import Parcel, allow_many_parcels, open_parcel, pack_parcel, parcel_folder
 
 
 @pytest.fixture
@@ -89,3 +89,21 @@ def test_where_there_is_no_room_nothing_is_left(folder: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(folder.iterdir()) == []
+
+
+def hold_many(folder: Path, count: int, allow: bool) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    if allow:
+        allow_many_parcels()
+    held = [open_parcel(pack_parcel(np.full(100, n), folder)) for n in range(count)]
+    assert [array[0] for array in held] == list(range(count))
+
+
+@pytest.mark.parametrize(("allow", "status"), [(True, 0), (False, 1)])
+def test_more_are_open_at_once_than_a_shell_allows_files(tmp_path: Path, allow: bool, status: int) -> None:
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=hold_many, args=(tmp_path, 100, allow))
+    process.start()
+    process.join(60)
+    assert process.exitcode == status
