@@ -1,6 +1,8 @@
 """Model folders of real dimensions without weights: for `load_format=dummy`, where speed is what is asked.
 
-    python -m benchmarks.dummy_model 3b FOLDER
+    python -m benchmarks.dummy_model 3b FOLDER [--weights]
+
+With `--weights` they have random ones: vLLM's dummies differ with the number of GPUs that share them.
 
 The dimensions of `3b` and `7b` are those of the config.json of Qwen/Qwen2.5-VL-3B-Instruct and 7B-Instruct;
 `256m` is the same architecture with a 12-layer language model and a 12-layer tower of width 768, `tiny` one for
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +79,22 @@ def make_model(size: str, folder: Path) -> Path:
     return folder
 
 
+def make_weights(folder: Path) -> None:
+    """Give the folder's model random weights, always the same on one kind of device, as safetensors."""
+    import torch
+    from transformers import AutoConfig, AutoModelForImageTextToText
+
+    torch.manual_seed(0)
+    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+        model = AutoModelForImageTextToText.from_config(
+            AutoConfig.from_pretrained(folder), dtype=torch.bfloat16
+        )
+    with tempfile.TemporaryDirectory(dir=folder) as saved:
+        model.save_pretrained(saved)
+        for file in Path(saved).glob("*.safetensors*"):
+            file.rename(folder / file.name)
+
+
 def _config(size: str) -> dict[str, Any]:
     text = dict(TEXT[size])
     section = text.pop("section")
@@ -126,8 +145,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("size", choices=sorted(TEXT))
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--weights", action="store_true")
     arguments = parser.parse_args()
     print(make_model(arguments.size, arguments.folder))
+    if arguments.weights:
+        make_weights(arguments.folder)
 
 
 if __name__ == "__main__":

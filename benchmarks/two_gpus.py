@@ -29,7 +29,7 @@ import psutil
 import pyarrow.parquet as pq
 
 from benchmarks import gpu_throughput
-from benchmarks.dummy_model import TEXT, make_model
+from benchmarks.dummy_model import TEXT, make_model, make_weights
 from benchmarks.gpu_throughput import RESULT
 from benchmarks.made_media import make_pictures
 from pipeline.engine.environment import LEAN
@@ -54,7 +54,7 @@ def main() -> None:
         print(RESULT + json.dumps(child(Path(folder), setup, kill, arguments.out, arguments.cpu)), flush=True)
         return
     with tempfile.TemporaryDirectory() as folder:
-        make_model(arguments.size, Path(folder) / "model")
+        make_weights(make_model(arguments.size, Path(folder) / "model"))
         make_pictures(Path(folder) / "media", arguments.images)
         for setup in SETUPS:
             show(
@@ -100,6 +100,7 @@ def show(name: str, found: dict[str, Any]) -> None:
 
 def child(folder: Path, setup: str, kill: str, out: int, cpu: bool) -> dict[str, Any]:
     """Run the setup; kill what is to be killed when a third of the rows is durable."""
+    gpu_throughput.ARGUMENTS["load_format"] = "auto"
     if cpu:
         gpu_throughput.ARGUMENTS.update(CPU)
         os.environ |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
