@@ -55,6 +55,12 @@ def started() -> tuple[Any, Connection, list[Connection]]:
     return process, control, [ours for ours, _ in pairs]
 
 
+def received(link: Connection) -> Any:
+    """What comes through the link, or its end, soon."""
+    assert link.poll(30)
+    return link.recv()
+
+
 @pytest.fixture
 def forked() -> Iterator[tuple[Any, Connection, list[Connection]]]:
     process, control, links = started()
@@ -69,7 +75,7 @@ def test_each_link_has_a_process_of_its_own(forked: tuple[Any, Connection, list[
     pids = set()
     for link in (one, other):
         link.send("pid")
-        pids.add(link.recv())
+        pids.add(received(link))
     assert pids == {child.pid for child in psutil.Process(process.pid).children()}
     assert len(pids) == 2
 
@@ -81,9 +87,9 @@ def test_a_dead_ones_link_tells_it_and_the_others_go_on(
     _, _, (one, other) = forked
     one.send(end)
     with pytest.raises((EOFError, ConnectionError)):
-        one.recv()
+        received(one)
     other.send("still here")
-    assert other.recv() == "still here"
+    assert received(other) == "still here"
 
 
 def test_all_end_when_control_does_even_in_the_middle_of_an_answer(
@@ -91,12 +97,12 @@ def test_all_end_when_control_does_even_in_the_middle_of_an_answer(
 ) -> None:
     process, control, (one, _) = forked
     one.send("pid")
-    os.kill(one.recv(), signal.SIGSTOP)
+    os.kill(received(one), signal.SIGSTOP)
     forks = psutil.Process(process.pid).children()
     control.close()
     assert psutil.wait_procs(forks, timeout=30)[1] == []
     with pytest.raises((EOFError, ConnectionError)):
-        one.recv()
+        received(one)
 
 
 def test_all_end_with_the_process_that_they_answer_to() -> None:
