@@ -31,8 +31,8 @@ class RenderingError(Exception):
 class RenderPool:
     """So many processes, each with a renderer of the engine's configuration.
 
-    `in_flight_bytes` bounds the decoded pixels that are on their way to them at once, and `QUEUED` the number
-    of requests; the tensors are up to four times as large, and wait in memory files until the engine has them.
+    `in_flight_bytes` bounds the decoded pixels that are on their way to them at once, and `QUEUED` the
+    requests for each; the tensors are up to four times as large, and wait in memory files until vLLM has them.
     """
 
     def __init__(self, engine_args: dict[str, Any], workers: int, in_flight_bytes: int = 2 * 2**30) -> None:
@@ -70,8 +70,7 @@ class RenderPool:
             except OSError as error:
                 raise EngineError(
                     f"no room for requests in {self._folder.parent} ({error.strerror}): give the container "
-                    "more shared memory (--shm-size), lower engine.pixels_in_flight, or set "
-                    "engine.render_workers=0"
+                    "more shared memory (--shm-size), or lower engine.render_workers (0 needs none)"
                 ) from error
         if refusal is not None:
             raise RenderingError(refusal)
