@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import json
 import subprocess
 import sys
@@ -34,7 +35,6 @@ from benchmarks.made_media import (
     make_pictures,
     prompts_about,
 )
-from pipeline.engine.environment import LEAN, started_with
 from pipeline.report import RunSummary
 
 RESULT = "result: "
@@ -69,10 +69,9 @@ def main() -> None:
         for variant in arguments.variants.split(","):
             command = [sys.executable, "-m", "benchmarks.gpu_throughput", "--child", variant, folder]
             started = time.time()
-            with started_with(LEAN if variant.startswith("prerendered") else {}):  # as the pipeline's engine
-                child = subprocess.run(
-                    [*command, "--out", str(arguments.out)], stdout=subprocess.PIPE, text=True, check=False
-                )
+            child = subprocess.run(
+                [*command, "--out", str(arguments.out)], stdout=subprocess.PIPE, text=True, check=False
+            )
             told = [line for line in child.stdout.splitlines() if line.startswith(RESULT)]
             if child.returncode or not told:
                 print(f"{variant:<16} failed ({child.returncode})", flush=True)
@@ -95,21 +94,17 @@ def _arguments(folder: Path) -> dict[str, Any]:
     return {**ARGUMENTS, **(clips if are_clips(folder / "media") else {}), "model": str(folder / "model")}
 
 
-def _prerendered(folder: Path, out: int, workers: int) -> dict[str, Any]:
+def _prerendered(folder: Path, out: int, workers: int, by_file: bool = True) -> dict[str, Any]:
     from pipeline.engine.base import Request
     from pipeline.engine.figures import EngineFigures
-    from pipeline.engine.rendering import RenderPool
     from pipeline.engine.vllm import VllmEngine
 
-    arguments, figures = {**_arguments(folder), "mm_processor_cache_gb": 0}, EngineFigures()
+    figures = EngineFigures()
 
     async def measure() -> float:
-        pool = RenderPool(arguments, workers or 8)
-        prompts = await asyncio.to_thread(prompts_about, folder / "media")
-        rendering = asyncio.gather(*(pool.render(prompt) for prompt in prompts))
-        engine = await asyncio.to_thread(VllmEngine, arguments, figures=figures)  # starts meanwhile
-        rendered = await rendering
-        pool.close()
+        engine = VllmEngine(_arguments(folder), workers or 8, figures=figures, by_file=by_file)
+        prompts = prompts_about(folder / "media")
+        rendered = await asyncio.gather(*map(engine.render, prompts))
         asks = [Request(str(n), prompt, _sampling(out)) for n, prompt in enumerate(rendered)]
         await asyncio.gather(*(engine.generate(ask) for ask in asks[:8]))
         started = time.perf_counter()
@@ -179,6 +174,7 @@ def _pipeline(folder: Path, out: int, workers: int) -> dict[str, Any]:
 
 VARIANTS: dict[str, Callable[[Path, int, int], dict[str, Any]]] = {
     "prerendered": _prerendered,
+    "prerendered_socket": functools.partial(_prerendered, by_file=False),
     "generate": _generate,
     "ray_data_llm": _ray_data_llm,
     "pipeline": _pipeline,

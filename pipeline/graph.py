@@ -85,7 +85,8 @@ def _setup(plan: Plan, context: RunContext) -> GenerateSetup:
         arguments=plan.arguments,
         sampling=plan.recipe.sampling,
         environment=_environment(plan),
-        render_workers=plan.config.engine.render_workers,
+        pixels_in_flight=config.engine.pixels_in_flight,
+        render_workers=config.engine.render_workers,
         special_tokens=config.manifest.special_tokens,
     )
     return GenerateSetup(

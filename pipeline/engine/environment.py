@@ -16,6 +16,9 @@ LEAN = {
 }
 """For the engine's core, and for each renderer. Measured in `benchmarks/README.md`."""
 
+SPAWN = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
+"""For an engine whose tensors go through a queue (`engine.handover`): vLLM asks for it."""
+
 
 @contextlib.contextmanager
 def started_with(variables: dict[str, str]) -> Iterator[None]:

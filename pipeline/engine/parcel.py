@@ -19,31 +19,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
 
-_MEMORY = "/dev/shm"
-_ALIGNMENT = 64
+from pipeline.engine.handover import MEMORY, FileTensor, TensorFile
+
+_SMALL = 4096
 _FILES = 65_536
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A value on its way. Its file belongs to who opens it.
+    """A value on its way. Its files belong to who opens it.
 
     Attributes:
-        pickled: the value without its arrays.
-        path: the file with the arrays; None if there are none.
-        spans: the arrays' (offset, bytes) in it.
+        pickled: the value without its arrays of more than `_SMALL` bytes.
+        files: those arrays, one in each.
     """
 
     pickled: bytes
-    path: str | None
-    spans: tuple[tuple[int, int], ...]
+    files: tuple[str, ...]
 
 
 def parcel_folder() -> Path:
     """A new folder for parcels, in memory where the system has that."""
-    return Path(tempfile.mkdtemp(prefix="framescribe-", dir=_MEMORY if os.path.isdir(_MEMORY) else None))
+    return Path(tempfile.mkdtemp(prefix="framescribe-", dir=MEMORY if os.path.isdir(MEMORY) else None))
 
 
 def allow_many_parcels() -> None:
@@ -58,50 +58,56 @@ def allow_many_parcels() -> None:
 
 
 def pack_parcel(value: Any, folder: Path) -> Parcel:
-    """Write the arrays of a value (NumPy's, torch's on a CPU, Pillow's pictures) into a file of the folder.
+    """Write the arrays of a value (NumPy's, torch's on a CPU, Pillow's pictures) into files of the folder.
 
     Raises:
         OSError: there is no room for them.
     """
-    buffers: list[pickle.PickleBuffer] = []
+    buffers: list[memoryview] = []
+
+    def stays(buffer: pickle.PickleBuffer) -> bool:
+        data = buffer.raw()
+        if large := data.nbytes > _SMALL:
+            buffers.append(data)
+        return not large
+
     pickled = io.BytesIO()
-    _Pickler(pickled, protocol=5, buffer_callback=buffers.append).dump(value)
-    if not buffers:
-        return Parcel(pickled.getvalue(), None, ())
-    handle, path = tempfile.mkstemp(dir=folder)
+    _Pickler(pickled, protocol=5, buffer_callback=stays).dump(value)
+    files: list[str] = []
     try:
-        with open(handle, "wb", buffering=0) as file:
-            spans = tuple(_write(file, buffer.raw()) for buffer in buffers)
+        for data in buffers:
+            handle, path = tempfile.mkstemp(dir=folder)
+            files.append(path)
+            with open(handle, "wb", buffering=0) as file:
+                _write(file, data)
     except OSError:
-        os.unlink(path)
+        for path in files:
+            os.unlink(path)
         raise
-    return Parcel(pickled.getvalue(), path, spans)
+    return Parcel(pickled.getvalue(), tuple(files))
 
 
-def open_parcel(parcel: Parcel) -> Any:
-    """The value; its arrays lie in the file's memory, which is free again when they are gone.
+def open_parcel(parcel: Parcel, by_file: bool = False) -> Any:
+    """The value; its arrays lie in the files' memory, which is free again when they are gone.
 
-    All of it is mapped at once: whoever reads it next (the thread that sends it to the engine) would else stop
-    at each page.
+    They are mapped with all their pages: whoever reads them next (the thread that sends them to the engine)
+    would else stop at each. Or, `by_file`, with none: tensors are `FileTensor`s, for another process to map.
     """
-    if parcel.path is None:
-        return pickle.loads(parcel.pickled)  # noqa: S301 (from a process of ours)
-    with open(parcel.path, "r+b") as file:
-        os.unlink(parcel.path)
+    buffers: list[mmap.mmap] = [TensorFile.of(path) if by_file else _mapped(path) for path in parcel.files]
+    return pickle.loads(parcel.pickled, buffers=buffers)  # noqa: S301 (from a process of ours)
+
+
+def _mapped(path: str) -> mmap.mmap:
+    with open(path, "r+b") as file:
+        os.unlink(path)
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-        size = os.fstat(file.fileno()).st_size
-        memory = memoryview(mmap.mmap(file.fileno(), size, flags) if size else b"")
-    buffers = [memory[start : start + size] for start, size in parcel.spans]
-    return pickle.loads(parcel.pickled, buffers=buffers)  # noqa: S301
+        return mmap.mmap(file.fileno(), os.fstat(file.fileno()).st_size, flags)
 
 
-def _write(file: io.FileIO, data: memoryview) -> tuple[int, int]:
-    start = -(-file.tell() // _ALIGNMENT) * _ALIGNMENT
-    file.seek(start)
+def _write(file: io.FileIO, data: memoryview) -> None:
     written = 0
     while written < len(data):
         written += file.write(data[written:])
-    return start, len(data)
 
 
 class _Pickler(pickle.Pickler):
@@ -110,22 +116,14 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, Image.Image) and value.mode == "RGB":
             return Image.fromarray, (np.asarray(value),)
-        kind = type(value)
-        if kind.__module__ == "torch" and kind.__name__ == "Tensor" and value.device.type == "cpu":
+        if type(value) is torch.Tensor and value.device.type == "cpu":
             flat = value.detach().contiguous().flatten()
-            return _tensor, (_bytes_of(flat), str(value.dtype).removeprefix("torch."), tuple(value.shape))
+            data = flat.view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
+            return _tensor, (pickle.PickleBuffer(data), value.dtype, tuple(value.shape))
         return NotImplemented
 
 
-def _bytes_of(flat: Any) -> Any:
-    import torch
-
-    return flat.view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
-
-
-def _tensor(data: np.ndarray[Any, Any], dtype: str, shape: Sequence[int]) -> Any:
-    import torch
-
-    if not data.size:
-        return torch.empty(shape, dtype=getattr(torch, dtype))
-    return torch.from_numpy(data).view(getattr(torch, dtype)).reshape(shape)
+def _tensor(data: Any, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+    if isinstance(data, TensorFile):
+        return FileTensor.of(data, dtype, shape)
+    return (torch.frombuffer(data, dtype=dtype) if len(data) else torch.empty(0, dtype=dtype)).reshape(shape)

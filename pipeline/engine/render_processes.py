@@ -32,6 +32,7 @@ def load_and_fork(
     `control` and the links end with the process at their other end, however it ends; `folder`, where the
     parcels are, goes with them. Nothing here may start a thread before the forks.
     """
+    signal.signal(signal.SIGTERM, _leave)  # from multiprocessing, when the engine's process ends by itself
     try:
         render = _renderer(engine_args)
         gc.freeze()  # a collection would write to the memory that is shared
@@ -45,17 +46,24 @@ def fork_and_guard(answer: Callable[[Parcel], Reply], control: Connection, links
     forks = [_fork(answer, link, [control, *links]) for link in links]
     for link in links:
         link.close()
-    with contextlib.suppress(EOFError, OSError):
-        control.recv()
-    for fork in forks:
-        os.kill(fork, signal.SIGKILL)
-        os.waitpid(fork, 0)
+    try:
+        with contextlib.suppress(EOFError, OSError):
+            control.recv()
+    finally:
+        for fork in forks:
+            os.kill(fork, signal.SIGKILL)
+            os.waitpid(fork, 0)
+
+
+def _leave(*_: object) -> None:
+    raise SystemExit
 
 
 def _fork(answer: Callable[[Parcel], Reply], link: Connection, inherited: Sequence[Connection]) -> int:
     if fork := os.fork():
         return fork
     status = 1
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         for other in inherited:
             if other is not link:

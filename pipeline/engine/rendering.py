@@ -32,11 +32,19 @@ class RenderPool:
     """So many processes, each with a renderer of the engine's configuration.
 
     `in_flight_bytes` bounds the decoded pixels that are on their way to them at once, and `QUEUED` the
-    requests for each; the tensors are up to four times as large, and wait in memory files until vLLM has them.
+    requests for each; the tensors are up to four times as large, and wait in memory files until vLLM has them:
+    with `by_file` its core (`engine.handover`), else its front.
     """
 
-    def __init__(self, engine_args: dict[str, Any], workers: int, in_flight_bytes: int = 2 * 2**30) -> None:
+    def __init__(
+        self,
+        engine_args: dict[str, Any],
+        workers: int,
+        by_file: bool = False,
+        in_flight_bytes: int = 2 * 2**30,
+    ) -> None:
         allow_many_parcels()
+        self._by_file = by_file
         self._folder = parcel_folder()
         self._budget = Budget(in_flight_bytes)
         self._threads = ThreadPoolExecutor(QUEUED * workers, thread_name_prefix="render")
@@ -87,7 +95,7 @@ class RenderPool:
         if isinstance(reply, OSError):
             raise reply
         rendered, refusal = reply
-        return None if rendered is None else open_parcel(rendered), refusal
+        return None if rendered is None else open_parcel(rendered, self._by_file), refusal
 
     def close(self) -> None:
         """Stop the processes."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.engine.base import Answer, Request
 from pipeline.engine.causes import root_cause
-from pipeline.engine.environment import LEAN, started_with
+from pipeline.engine.environment import LEAN, SPAWN, started_with
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.hints import start_hint
 from pipeline.engine.last_words import LastWords
@@ -41,6 +41,7 @@ class VllmEngine:
         render_workers: int = 0,
         lora: dict[str, Any] | None = None,
         figures: EngineFigures | None = None,
+        by_file: bool = False,
     ) -> None:
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
@@ -53,13 +54,19 @@ class VllmEngine:
 
         self._lora = LoRARequest(**lora) if lora else None
         arguments = {"disable_log_stats": True, **engine_args}
+        self._pool = None
+        environment: dict[str, str] = {}
         if render_workers:
             # Its processor cache lives in one process, and would take another's tensors for cached ones.
             arguments["mm_processor_cache_gb"] = 0
-        self._pool = RenderPool(arguments, render_workers) if render_workers else None
+            self._pool = RenderPool(arguments, render_workers, by_file)
+            environment = LEAN
+            if by_file:
+                arguments["mm_tensor_ipc"] = "torch_shm"
+                environment = LEAN | SPAWN
         self._last_words = LastWords()
         try:
-            with self._last_words.heard(), started_with(LEAN if self._pool else {}):
+            with self._last_words.heard(), started_with(environment):
                 self._engine = ReleasingLLM.from_engine_args(
                     AsyncEngineArgs(**arguments),
                     usage_context=UsageContext.LLM_CLASS,
@@ -71,13 +78,21 @@ class VllmEngine:
             raise EngineError(_why_not_started(error, self._last_words, arguments)) from error
         self._last_words.forget()
 
+    async def render(self, prompt: dict[str, Any]) -> Any:
+        """The request as vLLM's core takes it; as it is if it is that already, or if the engine renders itself.
+
+        Raises:
+            RenderingError, EngineError: see `RenderPool.render`.
+        """
+        return prompt if self._pool is None or "type" in prompt else await self._pool.render(prompt)
+
     async def generate(self, request: Request) -> Answer:
         """Answer one request; see `Engine.generate`."""
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
         try:
             final = None
-            prompt = await self._pool.render(request.prompt) if self._pool else request.prompt
+            prompt = await self.render(request.prompt)
             sampling = _sampling_params(request.sampling)
             async for output in self._engine.generate(prompt, sampling, request.id, lora_request=self._lora):
                 final = output

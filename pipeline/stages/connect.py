@@ -28,6 +28,9 @@ from pipeline.storage import Storage
 MOST_RENDER_WORKERS = 8
 """So many fed the smallest model that was measured (`benchmarks/README.md`), at 0.7 of a core each."""
 
+TENSOR_BYTES = 4
+"""Of a rendered tensor for each byte of decoded pixels: bfloat16, and Qwen's has each picture twice."""
+
 
 @dataclass(frozen=True)
 class Connect:
@@ -46,6 +49,7 @@ class Connect:
     sampling: dict[str, Any]
     environment: dict[str, str]
     render_workers: int | None = None
+    pixels_in_flight: int = 4 * 2**30
     special_tokens: Treatment = "text"
 
     def __call__(self) -> StartedEngine:
@@ -80,27 +84,46 @@ class Connect:
             return _snapshot(model, self.arguments.get("revision"))
         return model
 
-    def _render_workers(self) -> int:
+    def _render_workers(self, resources: Mapping[str, float]) -> int:
         if self.render_workers is not None:
             return self.render_workers
-        if vllm_version(cpu=True) is not None or not ray.is_initialized():
+        if vllm_version(cpu=True) is not None:
             return 0
-        here = ray.get_runtime_context().get_node_id()
-        resources = next(node["Resources"] for node in ray.nodes() if node["NodeID"] == here)
         return fitting_render_workers(resources, self.arguments["tensor_parallel_size"])
 
     def _start(self, model: str, figures: EngineFigures) -> Engine:
+        from pipeline.engine.handover import can_hand_over, shared_memory
         from pipeline.engine.vllm import VllmEngine
 
         loras = lora_requests(self.spec, model)
         arguments = {**self.arguments, "model": model}
-        return VllmEngine(arguments, self._render_workers(), loras[0] if loras else None, figures)
+        resources = _of_this_node()
+        free = shared_memory() - resources.get("object_store_memory", 0)
+        room = free / _engines_of(resources, self.arguments["tensor_parallel_size"])
+        return VllmEngine(
+            arguments,
+            self._render_workers(resources),
+            loras[0] if loras else None,
+            figures,
+            by_file=can_hand_over(arguments) and room >= TENSOR_BYTES * self.pixels_in_flight,
+        )
+
+
+def _of_this_node() -> Mapping[str, float]:
+    if not ray.is_initialized():
+        return {}
+    here = ray.get_runtime_context().get_node_id()
+    return next(node["Resources"] for node in ray.nodes() if node["NodeID"] == here)
+
+
+def _engines_of(resources: Mapping[str, float], tensor_parallel_size: int) -> float:
+    return max(1, resources.get("GPU", 1) // tensor_parallel_size)
 
 
 def fitting_render_workers(resources: Mapping[str, float], tensor_parallel_size: int) -> int:
     """How many each engine of a node with these (CPU, GPU) gets: half of its share of the cores."""
-    engines = max(1, resources.get("GPU", 1) // tensor_parallel_size)
-    return min(MOST_RENDER_WORKERS, int(resources.get("CPU", 0) / engines / 2))
+    cores = resources.get("CPU", 0) / _engines_of(resources, tensor_parallel_size)
+    return min(MOST_RENDER_WORKERS, int(cores / 2))
 
 
 def prompt_builder(
