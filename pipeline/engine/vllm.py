@@ -28,7 +28,8 @@ class VllmEngine:
 
     `UsageContext.LLM_CLASS` makes vLLM plan for a batch job (16,384 tokens a step, 1,024 sequences)
     where its default plans for a server (2,048); only final answers leave the engine. `render_workers`
-    processes render requests (`engine.rendering`); with 0 the engine does it itself. `lora` has the fields
+    processes render requests (`engine.rendering`); with 0 the engine does it itself. Their tensors go to
+    vLLM's core through its socket, or `by_file` (`engine.handover`), where that can be. `lora` has the fields
     of the LoRARequest that goes with every request. `figures` are added to at each step.
 
     Raises:

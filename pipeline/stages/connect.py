@@ -98,8 +98,7 @@ class Connect:
         loras = lora_requests(self.spec, model)
         arguments = {**self.arguments, "model": model}
         resources = _of_this_node()
-        free = shared_memory() - resources.get("object_store_memory", 0)
-        room = free / _engines_of(resources, self.arguments["tensor_parallel_size"])
+        room = fitting_files(resources, self.arguments["tensor_parallel_size"], shared_memory())
         return VllmEngine(
             arguments,
             self._render_workers(resources),
@@ -124,6 +123,12 @@ def fitting_render_workers(resources: Mapping[str, float], tensor_parallel_size:
     """How many each engine of a node with these (CPU, GPU) gets: half of its share of the cores."""
     cores = resources.get("CPU", 0) / _engines_of(resources, tensor_parallel_size)
     return min(MOST_RENDER_WORKERS, int(cores / 2))
+
+
+def fitting_files(resources: Mapping[str, float], tensor_parallel_size: int, shared_memory: float) -> float:
+    """How many bytes of files in shared memory each engine of such a node may have, beside Ray's objects."""
+    free = shared_memory - resources.get("object_store_memory", 0)
+    return free / _engines_of(resources, tensor_parallel_size)
 
 
 def prompt_builder(

@@ -55,19 +55,18 @@ def test_a_value_arrives_as_it_was_sent(folder: Path) -> None:
     got["half"] += 1  # its memory is the receiver's own
 
 
-def test_the_arrays_are_in_the_file_and_not_in_the_pickle(folder: Path) -> None:
+def test_the_arrays_are_in_files_of_their_own_and_not_in_the_pickle(folder: Path) -> None:
     parcel = pack_parcel({"pixels": np.zeros((100, 100, 3), np.uint8), "tensor": torch.zeros(4000)}, folder)
     assert len(parcel.pickled) < 1000
-    assert parcel.path is not None
-    # 30,000 bytes, filled up to a multiple of 64, and 16,000.
-    assert (parcel.spans, Path(parcel.path).stat().st_size) == (((0, 30_000), (30_016, 16_000)), 46_016)
+    assert [Path(path).stat().st_size for path in parcel.files] == [30_000, 16_000]
     open_parcel(parcel)
 
 
-def test_a_value_without_arrays_needs_no_file(folder: Path) -> None:
-    parcel = pack_parcel({"prompt": "words"}, folder)
-    assert parcel.path is None
-    assert open_parcel(parcel) == {"prompt": "words"}
+def test_a_value_without_large_arrays_needs_no_file(folder: Path) -> None:
+    parcel = pack_parcel({"prompt": "words", "grid": torch.tensor([1, 54, 74])}, folder)
+    assert parcel.files == ()
+    got = open_parcel(parcel, by_file=True)
+    assert (got["prompt"], got["grid"].tolist()) == ("words", [1, 54, 74])
 
 
 def double(parcel: Parcel, folder: Path) -> Parcel:
@@ -85,7 +84,7 @@ def test_where_there_is_no_room_nothing_is_left(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            pack_parcel(np.ones(20_000, np.uint8), folder)
+            pack_parcel([np.ones(9_000, np.uint8), np.ones(20_000, np.uint8)], folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(folder.iterdir()) == []
@@ -96,7 +95,7 @@ def hold_many(folder: Path, count: int, allow: bool) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
     if allow:
         allow_many_parcels()
-    held = [open_parcel(pack_parcel(np.full(100, n), folder)) for n in range(count)]
+    held = [open_parcel(pack_parcel(np.full(1000, n), folder)) for n in range(count)]
     assert [array[0] for array in held] == list(range(count))
 
 

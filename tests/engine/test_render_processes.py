@@ -129,16 +129,42 @@ def test_the_folder_of_parcels_goes_when_nothing_can_be_loaded(
     assert list(tmp_path.iterdir()) == []
 
 
+def rendering(control: Connection, links: list[Connection], folder: Path) -> None:
+    render_processes._renderer = lambda _: answer  # type: ignore[assignment]
+    load_and_fork({}, control, links, folder)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, None])
+def test_the_folder_goes_with_the_process_that_is_ended_or_left(tmp_path: Path, end: int | None) -> None:
+    (tmp_path / "parcels").mkdir()
+    context = multiprocessing.get_context("spawn")
+    (control, its), (link, theirs) = context.Pipe(), context.Pipe()
+    process = context.Process(target=rendering, args=(its, [theirs], tmp_path / "parcels"))
+    process.start()
+    its.close()
+    theirs.close()
+    link.send(pack_parcel("pid", tmp_path / "parcels"))
+    parcel, _ = received(link)
+    fork = psutil.Process(open_parcel(parcel))
+    if end:
+        os.kill(process.pid or 0, end)
+    else:
+        control.close()
+    process.join(30)
+    assert list(tmp_path.iterdir()) == []
+    assert psutil.wait_procs([fork], timeout=30)[1] == []
+
+
 def test_what_was_rendered_or_why_it_was_not_is_the_reply(tmp_path: Path) -> None:
     def render(prompt: str) -> Any:
         if prompt == "bad":
             raise ValueError("too many images")
-        return np.arange(8)
+        return np.arange(1000)
 
     def reply(prompt: str, folder: Path) -> Any:
         return render_processes._reply(render, pack_parcel(prompt, folder), folder)
 
     parcel, refusal = reply("good", tmp_path)
-    assert (open_parcel(parcel).tolist(), refusal) == ([0, 1, 2, 3, 4, 5, 6, 7], None)
+    assert (open_parcel(parcel).tolist(), refusal) == (list(range(1000)), None)
     assert reply("bad", tmp_path) == (None, "ValueError: too many images")
     assert isinstance(reply("good", tmp_path / "missing"), OSError)
