@@ -6,8 +6,8 @@ whatever Ray does, and nested Arrow values reach the next process without being 
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +41,7 @@ class Batch:
 
     def to_row(self) -> pa.Table:
         """The batch as a table of one row."""
-        struct = self.items.to_struct_array()
-        combined = struct.combine_chunks() if isinstance(struct, pa.ChunkedArray) else struct
+        combined = whole(self.items.to_struct_array())
         nested = pa.LargeListArray.from_arrays(pa.array([0, len(combined)], pa.int64()), combined)
         return pa.table(
             {
@@ -57,8 +56,7 @@ class Batch:
     @classmethod
     def from_row(cls, row: pa.Table) -> Batch:
         """The batch that `to_row` made."""
-        items = row["items"].combine_chunks()
-        flat = items.flatten()
+        flat = whole(row["items"]).flatten()
         return cls(
             shard=row["shard"][0].as_py(),
             start=row["start"][0].as_py(),
@@ -111,11 +109,25 @@ def pack_media(media: LoadedMedia) -> dict[str, Any]:
     }
 
 
-def unpack_media(value: Mapping[str, Any]) -> LoadedMedia:
-    """Media of a scalar of the `media` column; the pixels stay where Ray has put them."""
-    shape = value["shape"].as_py()
-    metadata = value["metadata"].as_py()
-    pixels = np.frombuffer(value["pixels"].as_buffer(), np.uint8).reshape(shape)
-    return LoadedMedia(
-        value["kind"].as_py(), value["uuid"].as_py(), pixels, json.loads(metadata) if metadata else None
-    )
+def unpack_media(column: pa.ChunkedArray) -> list[list[LoadedMedia]]:
+    """Each item's media, of the `media` column; the pixels stay where Ray has put them.
+
+    Not from Arrow's scalars: a scalar of bytes is a copy of them.
+    """
+    lists = whole(column)
+    values = lists.values
+    pixels = values.field("pixels")
+    _, starts, data = pixels.buffers()
+    places = np.frombuffer(starts, np.int64)[pixels.offset : pixels.offset + len(pixels) + 1].tolist()
+    flat = np.frombuffer(data or b"", np.uint8)
+    words = (values.field(name).to_pylist() for name in ("kind", "uuid", "shape", "metadata"))
+    media = [
+        LoadedMedia(kind, uuid, flat[start:end].reshape(shape), json.loads(metadata) if metadata else None)
+        for (start, end), kind, uuid, shape, metadata in zip(itertools.pairwise(places), *words, strict=True)
+    ]
+    return [media[start:end] for start, end in itertools.pairwise(lists.offsets.to_pylist())]
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array: itself if it is one, where Arrow's `combine_chunks` would copy it."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

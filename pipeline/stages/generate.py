@@ -20,11 +20,12 @@ from pipeline.engine.budget import Budget
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.supervisor import HANG_SECONDS, EngineSupervisor
 from pipeline.errors import Code, EngineError, ItemError, StorageError
+from pipeline.models.packing import LoadedMedia
 from pipeline.models.prompt import PromptBuilder
 from pipeline.models.question import PAGE_TEXT, asked
 from pipeline.results.schema import failed, result_schema
 from pipeline.stages.asking import Asker, Refused
-from pipeline.stages.batch import Batch, unpack_media
+from pipeline.stages.batch import Batch, unpack_media, whole
 from pipeline.stages.metrics import replica_metrics
 from pipeline.stages.ready import UNWANTED
 from pipeline.stages.replica import ReplicaMeter
@@ -136,7 +137,7 @@ class Generate:
         return self._asker
 
     async def _answer(self, batch: Batch) -> Batch:
-        media = batch.items["media"].combine_chunks()
+        media = unpack_media(batch.items["media"])
         items = batch.items.drop_columns(["media", "keep"]).to_pylist()
         places, open_places = _places(items, list(self._setup.tasks))
 
@@ -175,7 +176,7 @@ class Generate:
             self._start_seconds += time.time() - started
             return dict(zip(places, results, strict=True))
 
-    async def _result(self, item: dict[str, Any], media: pa.Scalar, task: str) -> dict[str, Any]:
+    async def _result(self, item: dict[str, Any], media: Sequence[LoadedMedia], task: str) -> dict[str, Any]:
         position = list(self._setup.tasks).index(task)
         text = PAGE_TEXT if item["page_text"] is None else item["page_text"]
         words = item["question"], self._setup.tasks[task], text
@@ -203,7 +204,9 @@ class Generate:
             result["attempts"] = error.attempts
         return result | {"generate_seconds": time.perf_counter() - started}
 
-    async def _ask(self, words: tuple[str | None, str, str], media: pa.Scalar, uuid: str) -> dict[str, Any]:
+    async def _ask(
+        self, words: tuple[str | None, str, str], media: Sequence[LoadedMedia], uuid: str
+    ) -> dict[str, Any]:
         if self._log:
             self._log.write(json.dumps({"item_uuid": uuid, "time": time.time()}) + "\n")
         asker = self._started()
@@ -212,7 +215,7 @@ class Generate:
         except ItemError as error:
             raise Refused(error, 0) from error
         with self._meter.request():
-            answer, attempts = await asker.ask(uuid, question, [unpack_media(one) for one in media])
+            answer, attempts = await asker.ask(uuid, question, media)
         columns: dict[str, Any] = {
             "status": "ok",
             "text": answer.text,
@@ -262,7 +265,7 @@ def _open_log(folder: str | None, name: str) -> TextIO | None:
 
 
 def _result_table(keep: pa.ChunkedArray, results: Sequence[Mapping[str, Any]]) -> pa.Table:
-    kept = keep.combine_chunks()
+    kept = whole(keep)
     fields = list(kept.type)
     schema = result_schema(pa.schema(fields))
     names = {field.name for field in fields}

@@ -16,7 +16,7 @@ from pipeline.identity import item_uuid
 from pipeline.media.isolated import AT_ONCE
 from pipeline.media.load import MediaLoader
 from pipeline.results.dedup import Answers, Claim, Verdict
-from pipeline.stages.batch import Batch, outage_text, pack_media, prepared_schema
+from pipeline.stages.batch import Batch, outage_text, pack_media, prepared_schema, whole
 from pipeline.stages.item import Item
 from pipeline.stages.ready import reader_of, ready_answer, unwanted
 from pipeline.stages.reference import Sources, cut
@@ -80,7 +80,7 @@ class Prepare:
                 decoding += [decoders.submit(self._decode, item) for item in group]
             for decoded in decoding:
                 decoded.result()
-        keep = batch.items["keep"].combine_chunks()
+        keep = whole(batch.items["keep"])
         stats = {**batch.stats, "prepare_start": started, "prepare_end": time.time()}
         return Batch(batch.shard, batch.start, batch.stop, self._table(items, keep), stats).to_row()
 

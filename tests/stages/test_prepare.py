@@ -55,12 +55,13 @@ def test_item_uuids_are_one_for_each_task_of_the_question_as_asked(
 
 def test_pixels_arrive_as_they_were(prepare: Prepare, manifest_rows: list[pa.Table]) -> None:
     batch = Batch.from_row(prepare(manifest_rows[0]))
-    red, blue = (unpack_media(one) for one in batch.items["media"][2])
+    media = unpack_media(batch.items["media"])
+    red, blue = media[2]
     assert (red.kind, red.pixels.shape) == ("image", (20, 40, 3))
     assert red.pixels[7, 9].tolist() == [255, 0, 0]
     assert blue.pixels[7, 9].tolist() == [0, 0, 255]
     assert red.uuid != blue.uuid
-    assert red.uuid == unpack_media(batch.items["media"][0][0]).uuid
+    assert red.uuid == media[0][0].uuid
 
 
 def test_a_file_of_more_than_max_bytes_is_refused(prepare: Prepare, manifest_rows: list[pa.Table]) -> None:

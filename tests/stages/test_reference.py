@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from PIL import Image
 from reportlab.lib.pdfencrypt import StandardEncryption
@@ -63,11 +62,9 @@ def prepared(
     (work,) = work_rows([Work(shard, ((0, len(rows)),))])
     (row,) = Read(prepare.storage, manifest.for_workers())(work)
     batch = Batch.from_row(prepare(row))
-    media: pa.ChunkedArray = batch.items["media"]
-    return [
-        {**item, "media": [unpack_media(one) for one in medium]}
-        for item, medium in zip(batch.items.drop_columns(["media"]).to_pylist(), media, strict=True)
-    ]
+    items = batch.items.drop_columns(["media"]).to_pylist()
+    media = unpack_media(batch.items["media"])
+    return [{**item, "media": loaded} for item, loaded in zip(items, media, strict=True)]
 
 
 def test_pages_of_one_document_are_fetched_once_and_told_apart(
