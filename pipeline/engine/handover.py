@@ -45,7 +45,7 @@ class TensorFile(mmap.mmap):
                 os.unlink(self.path)
 
 
-class FileTensor(torch.Tensor):
+class FileTensor(torch.Tensor):  # type: ignore[misc]
     """A tensor that is all of a `TensorFile`."""
 
     file: TensorFile
@@ -54,7 +54,7 @@ class FileTensor(torch.Tensor):
     @classmethod
     def of(cls, file: TensorFile, dtype: torch.dtype, shape: Sequence[int]) -> FileTensor:
         """The file's bytes as a tensor."""
-        tensor = torch.frombuffer(file, dtype=dtype).reshape(shape).as_subclass(cls)
+        tensor: FileTensor = torch.frombuffer(file, dtype=dtype).reshape(shape).as_subclass(cls)
         tensor.file = file
         return tensor
 

@@ -114,11 +114,11 @@ class _Pickler(pickle.Pickler):
     """Makes NumPy arrays, which pickle apart from the rest, of what does not by itself."""
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Image.Image) and value.mode == "RGB":
+        if type(value) is Image.Image and value.mode == "RGB":
             return Image.fromarray, (np.asarray(value),)
         if type(value) is torch.Tensor and value.device.type == "cpu":
             flat = value.detach().contiguous().flatten()
-            data = flat.view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
+            data: Any = flat.view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
             return _tensor, (pickle.PickleBuffer(data), value.dtype, tuple(value.shape))
         return NotImplemented
 

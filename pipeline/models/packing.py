@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from pipeline.errors import Code, ItemError
+from pipeline.models.picture import PixelPicture
 from pipeline.models.prompt import PromptBuilder
 from pipeline.models.spec import Kind, ModelSpec
 
@@ -71,7 +71,7 @@ def _most(spec: ModelSpec, kind: Kind, limit: int) -> tuple[int, str]:
 
 def _as_taken(media: LoadedMedia, spec: ModelSpec) -> Any:
     if media.kind == "image":
-        picture = Image.fromarray(media.pixels)
+        picture = PixelPicture(media.pixels)
         if spec.modality("image") == "vision_chunk":
             return {"type": "image", "image": picture, "uuid": media.uuid}
         return picture

@@ -30,7 +30,7 @@ def received(folder: Path) -> Any:
 
 def elsewhere(queue: Any, back: Any) -> None:
     for tensor in iter(queue.get, None):
-        tensor += 1  # its memory is this process's own
+        tensor.add_(1)  # its memory is this process's own
         back.put((type(tensor) is torch.Tensor, tensor.tolist()))
 
 
