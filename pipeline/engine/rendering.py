@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import shutil
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any
@@ -46,6 +47,7 @@ class RenderPool:
         allow_many_parcels()
         self._by_file = by_file
         self._folder = parcel_folder()
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._budget = Budget(in_flight_bytes)
         self._threads = ThreadPoolExecutor(QUEUED * workers, thread_name_prefix="render")
         context = multiprocessing.get_context("spawn")
@@ -101,7 +103,7 @@ class RenderPool:
         """Stop the processes."""
         self._control.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove_folder()
 
 
 def _pixel_bytes(prompt: dict[str, Any]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -32,6 +33,9 @@ from pipeline.stages.replica import ReplicaMeter
 
 WARMING = 8
 """Requests that a new engine answers before it counts as started: several at once take other kernels."""
+
+CLOSING_SECONDS = 20.0
+"""For the end of an engine's processes; Ray waits longer."""
 
 _Place = tuple[int, str]
 
@@ -85,9 +89,10 @@ class Generate:
     """The actor that hosts one engine. Ray Data calls it for several batches at once."""
 
     def __init__(self, setup: GenerateSetup) -> None:
+        self._engine: EngineSupervisor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._setup = setup
         self._broken: Exception | None = None
-        self._engine: EngineSupervisor | None = None
         self._asker: Asker | None = None
         self._start_seconds = 0.0
         name = _name()
@@ -113,12 +118,23 @@ class Generate:
             self._broken = error
         self._start_seconds += time.time() - started
 
+    def __del__(self) -> None:
+        """Close the engine: Ray Data deletes an actor's instance when it ends the actor.
+
+        Ray then kills the actor's children, and vLLM's would leave their shared memory behind.
+        """
+        if self._engine is not None and self._loop is not None and self._loop.is_running():
+            closing = asyncio.run_coroutine_threadsafe(_close(self._engine), self._loop)
+            with contextlib.suppress(TimeoutError):
+                closing.result(CLOSING_SECONDS)
+
     async def __call__(self, row: pa.Table) -> AsyncIterator[pa.Table]:
         """One batch: prepared items in, result rows out.
 
         Where no engine can be had, the batch comes back empty with the reason in its stats as `fatal`:
         raised here, it would reach the driver as text amid Ray's, and cost the actor.
         """
+        self._loop = asyncio.get_running_loop()
         batch = Batch.from_row(row)
         if "outage" in batch.stats:
             none = _result_table(batch.items["keep"].slice(0, 0), [])
@@ -250,6 +266,10 @@ def _why_cut(answer: Answer, max_tokens: int | None) -> str:
     clipped = max_tokens is not None and answer.output_tokens < max_tokens
     where = "by the engine's context (engine.args.max_model_len)" if clipped else "at sampling.max_tokens"
     return f"the answer was cut off {where}; `text` has what there is"
+
+
+async def _close(engine: EngineSupervisor) -> None:
+    engine.close()
 
 
 def _name() -> str:

@@ -1,8 +1,10 @@
-"""The sample dataset on the real engine: right captions, each beside its own picture."""
+"""The sample dataset on the real engine, with a render worker: right captions, each beside its own picture."""
 
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +19,10 @@ MISREAD = {"text-0023"}
 """The one row that the demo model itself reads wrongly (demo/README.md)."""
 
 
+def parcel_folders() -> set[str]:
+    return {name for name in os.listdir("/dev/shm") if name.startswith("framescribe-")}
+
+
 def wrong_rows(table: pa.Table) -> set[str]:
     """Ids of the rows whose answer is not exactly the right one."""
     rows = table.select(["id", "status", "text", "answer"]).to_pylist()
@@ -24,7 +30,12 @@ def wrong_rows(table: pa.Table) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def answered(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+def before() -> set[str]:
+    return parcel_folders()
+
+
+@pytest.fixture(scope="module")
+def answered(local_ray: None, before: set[str], tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     """The sample dataset, and after it two of its pictures and two of its videos with each other's media."""
     rows = [json.loads(line) for line in (SAMPLE / "manifest.jsonl").read_text("utf-8").splitlines()]
     by_id = {row["id"]: row for row in rows}
@@ -38,7 +49,12 @@ def answered(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> pa.Ta
     manifest = folder / "manifest.jsonl"
     manifest.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *swapped]))
     summary = run(
-        quickstart(f"manifest.uri={manifest}", f"output.uri={folder}/out", f"storage.allowed_roots=[{SAMPLE}]")
+        quickstart(
+            f"manifest.uri={manifest}",
+            f"output.uri={folder}/out",
+            f"storage.allowed_roots=[{SAMPLE}]",
+            "engine.render_workers=1",
+        )
     )
     assert (summary.ok, summary.failed) == (len(rows) + 4, {})
     assert summary.engine_start_seconds > 0
@@ -54,6 +70,13 @@ def test_every_row_is_there_once_with_its_own_answer(answered: pa.Table) -> None
     assert own["question"].to_pylist() == [row["question"] for row in written]
     assert wrong_rows(own) <= MISREAD
     assert len(MISREAD) <= 0.05 * len(written)
+
+
+def test_render_workers_leave_no_memory_behind(answered: pa.Table, before: set[str]) -> None:
+    deadline = time.monotonic() + 60  # Ray ends the actor after the run
+    while parcel_folders() - before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert parcel_folders() - before == set()
 
 
 def test_swapped_media_are_noticed(answered: pa.Table) -> None:

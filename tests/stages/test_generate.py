@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+import ray
 
 from pipeline.engine.base import Answer, Engine, Request
 from pipeline.errors import Code, EngineError, ItemError
@@ -22,6 +24,7 @@ from pipeline.stages.batch import Batch
 from pipeline.stages.generate import Generate, GenerateSetup, StartedEngine
 from pipeline.stages.prepare import Prepare
 from pipeline.stages.ready import OUTCOME
+from tests.e2e.conftest import local_ray  # noqa: F401 (a fixture)
 
 BUILDER = PromptBuilder(load_spec("qwen2_5_vl"))
 
@@ -186,3 +189,35 @@ def test_what_is_known_needs_no_engine_and_no_pixels(prepare: Prepare, manifest_
     assert {row["run"] for row in rows[:2]} == {"this-run"}
     lazily = answer(Dead, prepare(manifest_rows[0]), eager=False)
     assert lazily.stats["fatal"] == "vLLM cannot start: no such weights"
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_an_engine_is_closed_in_its_loop_when_ray_ends_its_actor(
+    prepare: Prepare, manifest_rows: list[pa.Table], tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed"
+
+    class Closing(Scripted):
+        async def generate(self, request: Request) -> Answer:
+            self.loop = asyncio.get_running_loop()
+            return await super().generate(request)
+
+        def close(self) -> None:
+            closed.write_text(str(asyncio.get_running_loop() is self.loop))
+
+    setup = GenerateSetup(
+        connect=lambda: StartedEngine(Closing, BUILDER, {}),
+        tasks={"caption": "Describe.", "ocr": "Read."},
+        max_images=3,
+        max_restarts=0,
+        accept_truncated=False,
+        request_log=None,
+    )
+    answered = ray.data.from_arrow(prepare(manifest_rows[0])).map_batches(
+        Generate, fn_constructor_args=[setup], batch_size=1, batch_format="pyarrow", concurrency=1, num_cpus=0.5
+    )
+    assert len(answered.take_all()) == 1
+    deadline = time.monotonic() + 60
+    while not closed.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert closed.read_text() == "True"
