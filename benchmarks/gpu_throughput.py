@@ -56,8 +56,10 @@ def main() -> None:
     parser.add_argument("--clips", action="store_true", help="videos instead of images (not for ray_data_llm)")
     parser.add_argument("--out", type=int, default=64, help="output tokens")
     parser.add_argument("--variants", default="prerendered,pipeline:8,generate,ray_data_llm")
+    parser.add_argument("--engine-args", type=json.loads, default={}, help="JSON, for each variant's engine")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    ARGUMENTS.update(arguments.engine_args)
     if arguments.child:
         variant, folder = arguments.child
         name, _, workers = variant.partition(":")
@@ -69,9 +71,8 @@ def main() -> None:
         for variant in arguments.variants.split(","):
             command = [sys.executable, "-m", "benchmarks.gpu_throughput", "--child", variant, folder]
             started = time.time()
-            child = subprocess.run(
-                [*command, "--out", str(arguments.out)], stdout=subprocess.PIPE, text=True, check=False
-            )
+            command += ["--out", str(arguments.out), "--engine-args", json.dumps(arguments.engine_args)]
+            child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
             told = [line for line in child.stdout.splitlines() if line.startswith(RESULT)]
             if child.returncode or not told:
                 print(f"{variant:<16} failed ({child.returncode})", flush=True)
@@ -109,7 +110,9 @@ def _prerendered(folder: Path, out: int, workers: int, by_file: bool = True) -> 
         await asyncio.gather(*(engine.generate(ask) for ask in asks[:8]))
         started = time.perf_counter()
         await asyncio.gather(*(engine.generate(ask) for ask in asks[8:]))
-        return (len(asks) - 8) / (time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        engine.close()
+        return (len(asks) - 8) / seconds
 
     rate, steps = asyncio.run(measure()), figures.steps
     return {
