@@ -20,7 +20,8 @@ from PIL import Image
 from benchmarks.dummy_model import make_model
 from benchmarks.made_media import prompt_about
 from pipeline.engine.environment import LEAN, started_with
-from pipeline.engine.parcel import open_parcel, pack_parcel, parcel_folder
+from pipeline.engine.parcel import open_parcel, pack_parcel
+from pipeline.engine.parcel_folder import ParcelFolder
 from pipeline.engine.render_processes import load_and_fork
 
 ARGUMENTS = {"max_model_len": 2048, "load_format": "dummy", "limit_mm_per_prompt": {"image": 1, "video": 0}}
@@ -48,7 +49,8 @@ def _measure(arguments: dict[str, Any], forks: list[int]) -> tuple[float, float,
         "multi_modal_data": {"image": [Image.new("RGB", (1024, 768))]},
     }
     context, began = multiprocessing.get_context("spawn"), time.perf_counter()
-    controls, links, folder = [], [], parcel_folder()
+    controls, links, parcels = [], [], ParcelFolder()
+    folder = parcels.path
     with started_with(LEAN):
         for count in forks:
             ours, theirs = context.Pipe()

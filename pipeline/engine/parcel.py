@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline.engine.handover import MEMORY, FileTensor, TensorFile
+from pipeline.engine.handover import FileTensor, TensorFile
 
 _SMALL = 4096
 _FILES = 65_536
@@ -39,11 +39,6 @@ class Parcel:
 
     pickled: bytes
     files: tuple[str, ...]
-
-
-def parcel_folder() -> Path:
-    """A new folder for parcels, in memory where the system has that."""
-    return Path(tempfile.mkdtemp(prefix="framescribe-", dir=MEMORY if os.path.isdir(MEMORY) else None))
 
 
 def allow_many_parcels() -> None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import shutil
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any
 
 from pipeline.engine.budget import Budget
 from pipeline.engine.environment import LEAN, started_with
-from pipeline.engine.parcel import allow_many_parcels, open_parcel, pack_parcel, parcel_folder
+from pipeline.engine.parcel import allow_many_parcels, open_parcel, pack_parcel
+from pipeline.engine.parcel_folder import ParcelFolder
 from pipeline.engine.render_processes import load_and_fork
 from pipeline.errors import EngineError
 
@@ -46,8 +45,8 @@ class RenderPool:
     ) -> None:
         allow_many_parcels()
         self._by_file = by_file
-        self._folder = parcel_folder()
-        self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._parcels = ParcelFolder()
+        self._folder = self._parcels.path
         self._budget = Budget(in_flight_bytes)
         self._threads = ThreadPoolExecutor(QUEUED * workers, thread_name_prefix="render")
         context = multiprocessing.get_context("spawn")
@@ -103,7 +102,7 @@ class RenderPool:
         """Stop the processes."""
         self._control.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._remove_folder()
+        self._parcels.remove()
 
 
 def _pixel_bytes(prompt: dict[str, Any]) -> int:

@@ -11,17 +11,18 @@ import pytest
 import torch
 
 from pipeline.engine.handover import FileTensor, can_hand_over
-from pipeline.engine.parcel import open_parcel, pack_parcel, parcel_folder
+from pipeline.engine.parcel import open_parcel, pack_parcel
+from pipeline.engine.parcel_folder import ParcelFolder
 
 NUMBERS = torch.arange(6000, dtype=torch.float32).reshape(2, 30, 100).to(torch.bfloat16)
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    folder = parcel_folder()
-    yield folder
+    made = ParcelFolder()
+    yield made.path
     gc.collect()
-    folder.rmdir()  # fails where a file is left
+    assert list(made.path.iterdir()) == []
 
 
 def received(folder: Path) -> Any:

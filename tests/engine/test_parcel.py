@@ -13,14 +13,15 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.engine.parcel import Parcel, allow_many_parcels, open_parcel, pack_parcel, parcel_folder
+from pipeline.engine.parcel import Parcel, allow_many_parcels, open_parcel, pack_parcel
+from pipeline.engine.parcel_folder import ParcelFolder
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    folder = parcel_folder()
-    yield folder
-    folder.rmdir()  # fails where a parcel is left
+    made = ParcelFolder()
+    yield made.path
+    assert list(made.path.iterdir()) == []
 
 
 def value() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from PIL import Image
 from pipeline.engine import rendering
 from pipeline.engine.base import Answer
 from pipeline.engine.environment import started_with
+from pipeline.engine.parcel_folder import ParcelFolder
 from pipeline.engine.vllm import VllmEngine
 from pipeline.errors import Code, EngineError
 from pipeline.models.packing import LoadedMedia
@@ -35,15 +36,13 @@ class Rendering(Hosted):
 
     def start(self) -> VllmEngine:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rendering, "parcel_folder", self._folder)
+            patch.setattr(rendering, "ParcelFolder", self._folder)
             return VllmEngine(ARGUMENTS, render_workers=1, figures=self.figures, by_file=self._by_file)
 
-    def _folder(self) -> Path:
-        self.parcels = parcel_folder()
-        return self.parcels
-
-
-parcel_folder = rendering.parcel_folder
+    def _folder(self) -> ParcelFolder:
+        made = ParcelFolder()
+        self.parcels = made.path
+        return made
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["through the socket", "by file"])
