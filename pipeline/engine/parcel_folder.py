@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.engine.handover import MEMORY
 
-_PREFIX = "framescribe-"
+_PREFIX = "framescribe-parcels-"
 _NEW_SECONDS = 60.0
 
 

@@ -20,7 +20,7 @@ MISREAD = {"text-0023"}
 
 
 def parcel_folders() -> set[str]:
-    return {name for name in os.listdir("/dev/shm") if name.startswith("framescribe-")}
+    return {name for name in os.listdir("/dev/shm") if name.startswith("framescribe-parcels-")}
 
 
 def wrong_rows(table: pa.Table) -> set[str]:

@@ -57,11 +57,14 @@ def test_a_killed_ones_goes_with_the_next_and_a_living_ones_stays(memory: Path) 
     living.process.communicate()
 
 
-def test_one_that_may_not_be_locked_yet_stays(memory: Path) -> None:
-    (memory / "framescribe-new").mkdir()
-    (memory / "framescribe-file").write_bytes(b"of somebody else")
+def test_one_that_may_not_be_locked_yet_and_what_is_no_folder_of_parcels_stay(memory: Path) -> None:
+    (memory / "framescribe-parcels-new").mkdir()
+    (memory / "framescribe-parcels-file").write_bytes(b"no folder")
+    (memory / "framescribe-out").mkdir()
+    os.utime(memory / "framescribe-out", (0, 0))
     made = ParcelFolder()
-    assert {path.name for path in memory.iterdir()} == {"framescribe-new", "framescribe-file", made.path.name}
+    names = {"framescribe-parcels-new", "framescribe-parcels-file", "framescribe-out", made.path.name}
+    assert {path.name for path in memory.iterdir()} == names
 
 
 def test_it_can_be_removed_before(memory: Path) -> None:
