@@ -7,17 +7,14 @@ import os
 from collections.abc import Iterator
 
 LEAN = {
-    # Else idle threads spin, on the cores of the other renderers.
+    # No process has an image to compute on any more; idle threads would spin on the cores of the renderers.
     "OMP_NUM_THREADS": "1",
     # Else each tensor of some megabytes is fresh memory, and half of a renderer's time goes into page faults.
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(2**30),
     "MALLOC_TRIM_THRESHOLD_": str(2**30),
 }
-"""For each renderer. Measured in `benchmarks/README.md`."""
-
-CORE = LEAN | {"OMP_NUM_THREADS": "4", "OMP_WAIT_POLICY": "PASSIVE"}
-"""For the engine's core, which copies the tensors of a step's images into one: some 150 MB."""
+"""For the engine's core, and for each renderer. Measured in `benchmarks/README.md`."""
 
 SPAWN = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
 """For an engine whose tensors go through a queue (`engine.handover`): vLLM asks for it."""

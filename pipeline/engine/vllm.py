@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.engine.base import Answer, Request
 from pipeline.engine.causes import root_cause
-from pipeline.engine.environment import CORE, SPAWN, started_with
+from pipeline.engine.environment import LEAN, SPAWN, started_with
 from pipeline.engine.figures import EngineFigures
 from pipeline.engine.hints import start_hint
 from pipeline.engine.last_words import LastWords
@@ -61,10 +61,10 @@ class VllmEngine:
             # Its processor cache lives in one process, and would take another's tensors for cached ones.
             arguments["mm_processor_cache_gb"] = 0
             self._pool = RenderPool(arguments, render_workers, by_file)
-            environment = CORE
+            environment = LEAN
             if by_file:
                 arguments["mm_tensor_ipc"] = "torch_shm"
-                environment = CORE | SPAWN
+                environment = LEAN | SPAWN
         self._last_words = LastWords()
         try:
             with self._last_words.heard(), started_with(environment):
