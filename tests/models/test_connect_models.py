@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from pipeline.config import RunConfig
-from pipeline.engine import vllm
+from pipeline.engine import handover, vllm
 from pipeline.engine.arguments import engine_arguments
 from pipeline.errors import EngineError
 from pipeline.models.registry import load_spec, registry_folder
@@ -27,7 +28,7 @@ def connect(spec_name: str, model: Path, kind: str = "vllm") -> Connect:
 
 def test_the_adapter_is_in_the_models_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(vllm, "VllmEngine", lambda *given: asked.append(given))
+    monkeypatch.setattr(vllm, "VllmEngine", lambda *given, **_: asked.append(given))
     model = tiny_model("llava")
     connect("phi4_mm", model)().engine()
     (arguments, _, lora, _) = asked[0]
@@ -36,6 +37,26 @@ def test_the_adapter_is_in_the_models_own_files(tmp_path: Path, monkeypatch: pyt
     assert lora == {"lora_name": "vision", "lora_int_id": 1, "lora_path": f"{model}/vision-lora"}
     connect("llava", model)().engine()
     assert asked[1][2] is None
+
+
+@pytest.mark.parametrize(
+    ("memory", "tensor_parallel_size", "by_file"),
+    [
+        (16 * 2**30, 1, True),  # four times the 4 GiB of decoded pixels
+        (16 * 2**30 - 1, 1, False),
+        (64 * 2**30, 2, False),  # vLLM's queue has one end
+    ],
+)
+def test_tensors_go_by_file_where_shared_memory_holds_all_that_are_in_flight(
+    monkeypatch: pytest.MonkeyPatch, memory: int, tensor_parallel_size: int, by_file: bool
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(vllm, "VllmEngine", lambda *_, **named: asked.append(named))
+    monkeypatch.setattr(handover, "shared_memory", lambda: memory)
+    connection = connect("llava", tiny_model("llava"))
+    arguments = {**connection.arguments, "tensor_parallel_size": tensor_parallel_size}
+    replace(connection, arguments=arguments)().engine()
+    assert asked == [{"by_file": by_file}]
 
 
 def test_the_processors_template_is_used_where_the_spec_says_so() -> None:
