@@ -35,7 +35,7 @@ WARMING = 8
 """Requests that a new engine answers before it counts as started: several at once take other kernels."""
 
 CLOSING_SECONDS = 20.0
-"""For the end of an engine's processes; Ray waits longer."""
+"""For the end of an engine's processes; Ray waits 30 s (`actor_graceful_shutdown_timeout_ms`)."""
 
 _Place = tuple[int, str]
 
@@ -123,10 +123,14 @@ class Generate:
 
         Ray then kills the actor's children, and vLLM's would leave their shared memory behind.
         """
-        if self._engine is not None and self._loop is not None and self._loop.is_running():
-            closing = asyncio.run_coroutine_threadsafe(_close(self._engine), self._loop)
-            with contextlib.suppress(TimeoutError):
-                closing.result(CLOSING_SECONDS)
+        if self._engine is None or self._loop is None or not self._loop.is_running():
+            return
+        if asyncio._get_running_loop() is self._loop:  # the last that held it was a batch
+            self._engine.close()
+            return
+        closing = asyncio.run_coroutine_threadsafe(_close(self._engine), self._loop)
+        with contextlib.suppress(TimeoutError):
+            closing.result(CLOSING_SECONDS)
 
     async def __call__(self, row: pa.Table) -> AsyncIterator[pa.Table]:
         """One batch: prepared items in, result rows out.

@@ -22,7 +22,7 @@ def folder() -> Iterator[Path]:
     made = ParcelFolder()
     yield made.path
     gc.collect()
-    assert list(made.path.iterdir()) == []
+    check_empty(made.path)
 
 
 def received(folder: Path) -> Any:
@@ -50,15 +50,15 @@ def sent(*tensors: torch.Tensor, then: Callable[[], object] = lambda: None) -> l
     return got
 
 
+def check_empty(folder: Path) -> None:
+    assert list(folder.iterdir()) == []
+
+
 def test_another_process_has_the_tensor_and_the_file_is_gone(folder: Path) -> None:
     tensor = received(folder)
     assert len(list(folder.iterdir())) == 1
-    got = sent(tensor, then=lambda: list_is_empty(folder))
+    got = sent(tensor, then=lambda: check_empty(folder))
     assert got == [(True, (NUMBERS + 1).tolist())]
-
-
-def list_is_empty(folder: Path) -> None:
-    assert list(folder.iterdir()) == []
 
 
 def test_vllm_is_told_not_to_copy_it(folder: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_tensor_that_is_never_sent_takes_its_file_with_it(folder: Path) -> Non
     assert torch.equal(tensor, NUMBERS)
     del tensor
     gc.collect()
-    assert list(folder.iterdir()) == []
+    check_empty(folder)
 
 
 def test_what_is_computed_from_it_is_a_plain_tensor(folder: Path) -> None:

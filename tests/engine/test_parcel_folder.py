@@ -13,7 +13,7 @@ from pipeline.engine import parcel_folder
 from pipeline.engine.parcel_folder import ParcelFolder
 
 OWNER = """
-import sys, time
+import sys
 from pipeline.engine import parcel_folder
 parcel_folder.MEMORY = sys.argv[1]
 made = parcel_folder.ParcelFolder()

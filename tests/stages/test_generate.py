@@ -49,6 +49,18 @@ class Dead:
         raise EngineError("vLLM cannot start: no such weights")
 
 
+def setup_of(start: Callable[[], Engine], sampling: dict[str, Any] | None = None) -> GenerateSetup:
+    return GenerateSetup(
+        connect=lambda: StartedEngine(start, BUILDER, sampling or {}),
+        tasks={"caption": "Describe.", "ocr": "Read."},
+        max_images=3,
+        max_restarts=0,
+        accept_truncated=False,
+        request_log=None,
+        run="this-run",
+    )
+
+
 def answer(
     start: Callable[[], Engine],
     row: pa.Table,
@@ -58,14 +70,10 @@ def answer(
     eager: bool = True,
     sampling: dict[str, Any] | None = None,
 ) -> Batch:
-    setup = GenerateSetup(
-        connect=lambda: StartedEngine(start, BUILDER, sampling or {}),
-        tasks={"caption": "Describe.", "ocr": "Read."},
-        max_images=3,
-        max_restarts=0,
+    setup = replace(
+        setup_of(start, sampling),
         accept_truncated=accept_truncated,
         request_log=str(log) if log else None,
-        run="this-run",
         eager=eager,
     )
 
@@ -205,14 +213,7 @@ def test_an_engine_is_closed_in_its_loop_when_ray_ends_its_actor(
         def close(self) -> None:
             closed.write_text(str(asyncio.get_running_loop() is self.loop))
 
-    setup = GenerateSetup(
-        connect=lambda: StartedEngine(Closing, BUILDER, {}),
-        tasks={"caption": "Describe.", "ocr": "Read."},
-        max_images=3,
-        max_restarts=0,
-        accept_truncated=False,
-        request_log=None,
-    )
+    setup = setup_of(Closing)
     answered = ray.data.from_arrow(prepare(manifest_rows[0])).map_batches(
         Generate, fn_constructor_args=[setup], batch_size=1, batch_format="pyarrow", concurrency=1, num_cpus=0.5
     )
@@ -221,3 +222,19 @@ def test_an_engine_is_closed_in_its_loop_when_ray_ends_its_actor(
     while not closed.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert closed.read_text() == "True"
+
+
+def test_an_engine_is_closed_at_once_where_a_batch_is_the_last_to_hold_it(
+    prepare: Prepare, manifest_rows: list[pa.Table]
+) -> None:
+    closed = []
+
+    class Closing(Scripted):
+        def close(self) -> None:
+            closed.append(True)
+
+    async def all_of_it() -> list[bool]:
+        assert len([row async for row in Generate(setup_of(Closing))(prepare(manifest_rows[0]))]) == 1
+        return list(closed)
+
+    assert asyncio.run(all_of_it()) == [True]
