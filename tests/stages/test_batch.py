@@ -67,3 +67,9 @@ def test_pixels_stay_where_they_came() -> None:
 def test_a_row_in_several_pieces_is_put_together() -> None:
     one, other = batch([picture(1)]).items["media"].chunk(0), batch([VIDEO]).items["media"].chunk(0)
     assert told(unpack_media(pa.chunked_array([one, other]))) == told([[picture(1)], [VIDEO]])
+
+
+def test_media_that_begin_in_the_middle_of_an_array() -> None:
+    values = batch([picture(1), picture(2), VIDEO]).items["media"].chunk(0).values
+    column = pa.chunked_array([pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), values.slice(1))])
+    assert told(unpack_media(column)) == told([[picture(2)], [VIDEO]])
